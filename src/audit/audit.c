@@ -21,7 +21,7 @@ struct audit {
   const struct audit_config *config;
   uv_loop_t *loop;
   struct ipc *control;
-  struct audit_file file;
+  struct audit_file file, refused; /* the second has what nobody with a key has asked for */
   uv_timer_t sync;
   uint64_t lost; /* records that could not be written since the last one that was */
   int64_t complained_us;
@@ -45,9 +45,10 @@ static void complain(struct audit *a, int error)
   log_error("audit log: %s; records are counted as lost until it can be written again", strerrordesc_np(-error));
 }
 
-static void write_line(struct audit *a, struct str line)
+static void write_line(struct audit *a, struct str line, bool unproven)
 {
-  int r = audit_file_add(&a->file, line, a->config->file_max, a->config->files_max);
+  int r = audit_file_add(unproven ? &a->refused : &a->file, line, a->config->file_max,
+                         unproven ? a->config->refused_files : a->config->files_max);
   if (r) {
     complain(a, r);
     return;
@@ -60,14 +61,34 @@ static void write_line(struct audit *a, struct str line)
 
 static void log_record(const struct audit_record *r, const struct teller *from)
 {
-  char status[16], number[24];
+  char status[16], number[24], left_out[24];
   cleanup_arena struct arena arena = ARENA_INIT(1 << 16);
 #define Z(field) arena_z(&arena, r->field)
   snprintf(status, sizeof(status), "%u", r->status);
   snprintf(number, sizeof(number), "%llu", (unsigned long long)from->gate);
+  snprintf(left_out, sizeof(left_out), "%llu", (unsigned long long)r->left_out);
   log_with(LOG_INFO,
-           (const char *[]){"audit", "1", "gate", from->warden ? "" : number, "team", Z(team), "key", Z(key), "client",
-                            Z(client), "id", Z(id), "second", Z(second), "made", Z(made), "status", status, NULL},
+           (const char *[]){"audit",
+                            "1",
+                            "gate",
+                            from->warden ? "" : number,
+                            "team",
+                            Z(team),
+                            "key",
+                            Z(key),
+                            "client",
+                            Z(client),
+                            "id",
+                            Z(id),
+                            "second",
+                            Z(second),
+                            "made",
+                            Z(made),
+                            "status",
+                            status,
+                            r->left_out ? "leftOut" : NULL,
+                            left_out,
+                            NULL},
            "audit: " STR_FMT " " STR_FMT, STR_ARG(r->method), STR_ARG(r->route));
 #undef Z
 }
@@ -91,7 +112,7 @@ static void teller_packet(struct ipc *l, struct str packet, int fd, void *arg)
   if (buf_failed(&b))
     complain(a, buf_failed(&b));
   else
-    write_line(a, buf_str(&b));
+    write_line(a, buf_str(&b), audit_record_unproven(&r));
 }
 
 static void teller_closed(struct ipc *l, void *arg)
@@ -108,6 +129,8 @@ static void sync_now(uv_timer_t *t)
   a->unsynced = false;
   if (a->file.fd >= 0)
     fdatasync(a->file.fd);
+  if (a->refused.fd >= 0)
+    fdatasync(a->refused.fd);
 }
 
 /* ---- the supervisor ---- */
@@ -154,7 +177,8 @@ static int open_directory(const struct audit_config *c, int *dir, struct err *er
   if (r || *dir < 0 || (c->uid && (fchown(*dir, c->uid, c->uid) || fchmod(*dir, 0700))))
     return err_set(err, r ? r : -errno, "audit log: %s: %s", path, strerrordesc_np(r ? -r : errno));
   struct audit_names all = {0};
-  audit_file_names(*dir, &all); /* files of an earlier start under another user */
+  audit_file_names(*dir, AUDIT_PROVEN, &all); /* files of an earlier start under another user */
+  audit_file_names(*dir, AUDIT_REFUSED, &all);
   int failed = 0;
   for (size_t i = 0; c->uid && i < all.names.n && !failed; i++)
     failed = fchownat(*dir, all.names.p[i], c->uid, c->uid, AT_SYMLINK_NOFOLLOW);
@@ -170,14 +194,16 @@ int audit_main(const struct audit_config *config)
   int dir = -1;
   prctl(PR_SET_NAME, "cloche-audit");
   uv_loop_init(&loop);
-  a = (struct audit){.config = config, .loop = &loop, .file = {.dir = -1, .fd = -1}};
+  a = (struct audit){.config = config, .loop = &loop, .file = {.set = AUDIT_PROVEN, .fd = -1}};
+  a.refused = (struct audit_file){.set = AUDIT_REFUSED, .fd = -1};
   uv_timer_init(&loop, &a.sync);
   a.sync.data = &a;
   a.sync.timer_cb = sync_now;
   a.control = ipc_new(&loop, CONTROL_FD, &control_ops, &a);
   int r = config->to_log ? 0 : open_directory(config, &dir, &err);
   r = r ? r : confine_rights(&audit_role, config->uid, &err);
-  r = r || config->to_log ? r : audit_file_open(&a.file, dir, &err);
+  a.file.dir = a.refused.dir = dir;
+  r = r || config->to_log ? r : audit_file_open(&a.file, &err);
   if (r || confine_filter(&audit_role, config->uid, &err))
     return control_failed(a.control, &err);
   ipc_send(a.control, (struct str){(char[]){CONTROL_READY}, 1}, -1);

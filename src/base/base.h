@@ -8,6 +8,7 @@
 #define CLOCHE_BASE_H
 
 #include "base/arena.h"
+#include "base/bucket.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/codec.h"

@@ -133,6 +133,8 @@ static void line_words(struct buf *b, enum log_level level, const char *when, co
   buf_addf(b, "%.19s %-5s %s: %s", when, level_names[level], log_role, msg);
   for (; fields && fields[0]; fields += 2)
     buf_addf(b, " %s=%s", fields[0], fields[1] ? fields[1] : "");
+  if (b->n)
+    text_blank_controls(b->p, b->n); /* a value must not look like a line of ours, nor steer the terminal */
 }
 
 static void line_json(struct buf *b, enum log_level level, const char *when, const char *const *fields, const char *msg)

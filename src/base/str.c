@@ -151,3 +151,15 @@ bool str_eq_secret(struct str a, struct str b)
     diff |= (unsigned char)(a.p[i] ^ b.p[i]);
   return diff == 0;
 }
+
+void text_blank_controls(char *p, size_t n)
+{
+  for (size_t i = 0; i < n; i++) {
+    unsigned char c = (unsigned char)p[i];
+    bool high = c == 0xc2 && i + 1 < n && (unsigned char)p[i + 1] >= 0x80 && (unsigned char)p[i + 1] <= 0x9f;
+    if (c < 0x20 || c == 0x7f || high)
+      p[i] = '?';
+    if (high)
+      p[++i] = '?';
+  }
+}

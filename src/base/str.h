@@ -59,6 +59,9 @@ int str_i64(struct str s, int64_t *out);
 /* Copies with a closing NUL into a fixed buffer: -ENAMETOOLONG when it does not fit, -EINVAL on an inner NUL. */
 int str_copyz(struct str s, char *dst, size_t size);
 
+/* Bytes that move a terminal's cursor or end a line become '?': those below a space, DEL, and U+0080 to U+009F. */
+void text_blank_controls(char *p, size_t n);
+
 /* Constant time in the contents (not in the lengths). */
 bool str_eq_secret(struct str a, struct str b);
 

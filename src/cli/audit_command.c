@@ -21,7 +21,7 @@ static const char help[] =
     "Usage: cloche audit [-f] [-n LINES] [--team ID] [--key ID] [--id ID] [--refused] [--since TIME] [--json]\n"
     "                    [--data DIR]\n\n"
     "Shows the latest records of the audit log, oldest first. What is recorded is said by the setting `audit`; the\n"
-    "files are in <data>/audit/log, audit_files of audit_file_mb each (docs/audit.md).\n\n"
+    "files are in <data>/audit/log (docs/audit.md).\n\n"
     "  -f, --follow   go on with what is recorded from now on, until interrupted\n"
     "  -n, --lines N  so many of the latest records, 0 to 1000000 [20]\n"
     "  --team ID      only of this team ('cloche team list' names them)\n"
@@ -64,10 +64,9 @@ static bool meant(const struct json *v, const struct audit_options *o)
 
 static void print_clean(struct str text)
 {
-  for (size_t i = 0; i < text.n; i++) {
-    unsigned char c = (unsigned char)text.p[i];
-    putchar(c >= 0x20 && c != 0x7f ? c : '?');
-  }
+  cleanup_free char *clean = xstrndup(text.p ? text.p : "", text.n);
+  text_blank_controls(clean, text.n);
+  fwrite(clean, 1, text.n, stdout);
 }
 
 static void print_member(const struct json *v, const char *name, const char *shown)
@@ -82,7 +81,7 @@ static void print_member(const struct json *v, const char *name, const char *sho
 static void print_record(const struct json *v)
 {
   static const char *const members[] = {"id", "second", "made", "team", "teamName", "key", "forwardedFor", "userAgent"};
-  int64_t status = 0, lost = 0;
+  int64_t status = 0, n = 0;
   json_int(json_get(v, "status"), &status);
   printf("%.*s  %lld  ", STR_ARG(json_text(json_get(v, "time"), STR("?"))), (long long)status);
   print_clean(json_text(json_get(v, "client"), STR("?")));
@@ -92,8 +91,10 @@ static void print_record(const struct json *v)
   print_clean(json_text(json_get(v, "route"), STR("?")));
   for (size_t i = 0; i < ARRAY_LEN(members); i++)
     print_member(v, members[i], members[i]);
-  if (!json_int(json_get(v, "lost"), &lost))
-    printf("  lost=%lld", (long long)lost);
+  if (!json_int(json_get(v, "lost"), &n))
+    printf("  lost=%lld", (long long)n);
+  if (!json_int(json_get(v, "leftOut"), &n))
+    printf("  leftOut=%lld", (long long)n);
   putchar('\n');
 }
 
@@ -106,14 +107,15 @@ struct tail {
   size_t room, n, next;
 };
 
-static void print_line(const char *line, const struct audit_options *o)
+/* As it is in the file, it may be from before control characters were left out. */
+static void print_line(char *line, const struct audit_options *o)
 {
   cleanup_arena struct arena a = ARENA_INIT(4 << 20);
   const struct json *v = o->json ? NULL : json_read(&a, str_of(line), JSON_REPAIR_UTF8, NULL);
   if (v)
     print_record(v);
   else
-    puts(line);
+    text_blank_controls(line, strlen(line)), puts(line);
 }
 
 static void tail_add(struct tail *t, struct str line, bool at_once)
@@ -135,14 +137,30 @@ static void tail_add(struct tail *t, struct str line, bool at_once)
   t->n = MIN(t->n + 1, t->room);
 }
 
-static void tail_print(struct tail *t)
+static char *tail_first(const struct tail *t)
 {
-  for (size_t i = 0; i < t->n; i++) {
-    size_t at = (t->next + t->room - t->n + i) % t->room;
-    print_line(t->lines[at], t->options);
-    free(steal(&t->lines[at]));
+  return t->n ? t->lines[(t->next + t->room - t->n) % t->room] : NULL;
+}
+
+static char *tail_pop(struct tail *t)
+{
+  char *line = steal(&t->lines[(t->next + t->room - t->n) % t->room]);
+  t->n--;
+  return line;
+}
+
+/* Both sets as one, the latest of them. A line begins with its time, so lines sort as their times do. */
+static void tails_print(struct tail *a, struct tail *b)
+{
+  size_t room = a->room;
+  while (a->n || b->n) {
+    const char *x = tail_first(a), *y = tail_first(b);
+    size_t left = a->n + b->n;
+    char *line = tail_pop(!y || (x && strcmp(x, y) <= 0) ? a : b);
+    if (left <= room)
+      print_line(line, a->options);
+    free(line);
   }
-  t->n = 0;
   fflush(stdout);
 }
 
@@ -163,48 +181,88 @@ static void read_lines(int fd, struct buf *rest, struct tail *t, bool at_once)
   }
 }
 
-_Noreturn static void follow(int dir, int fd, struct tail *t)
+/* One set of files. */
+struct reader {
+  const char *set;
+  int dir, fd; /* fd: the file that is written to; -1: there is none yet */
+  struct buf rest;
+  struct tail tail;
+};
+
+static int read_set(struct reader *r)
 {
-  cleanup_buf struct buf rest = BUF_INIT(LINE_SIZE * 2);
+  struct audit_names all = {0};
+  int failed = audit_file_names(r->dir, r->set, &all);
+  for (size_t i = 0; i < all.names.n; i++) {
+    if (r->fd >= 0)
+      close(r->fd);
+    buf_clear(&r->rest);
+    r->fd = openat(r->dir, all.names.p[i], O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (r->fd >= 0)
+      read_lines(r->fd, &r->rest, &r->tail, false);
+  }
+  audit_names_free(&all);
+  return failed;
+}
+
+static void follow_set(struct reader *r)
+{
+  struct stat now, open_one;
+  char name[AUDIT_FILE_NAME];
+  audit_file_current(r->set, name);
+  read_lines(r->fd, &r->rest, &r->tail, true);
+  while (!fstatat(r->dir, name, &now, 0) &&
+         (r->fd < 0 || (!fstat(r->fd, &open_one) && now.st_ino != open_one.st_ino))) {
+    read_lines(r->fd, &r->rest, &r->tail, true); /* what came between the last read and the rotation */
+    if (r->fd >= 0)
+      close(r->fd);
+    buf_clear(&r->rest);
+    if ((r->fd = openat(r->dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)) < 0)
+      return;
+    read_lines(r->fd, &r->rest, &r->tail, true);
+  }
+}
+
+_Noreturn static void follow(struct reader *a, struct reader *b)
+{
   for (;;) {
-    struct stat now, open_one;
-    read_lines(fd, &rest, t, true);
+    follow_set(a);
+    follow_set(b);
     fflush(stdout);
-    if (!fstatat(dir, AUDIT_FILE, &now, 0) && (fd < 0 || (!fstat(fd, &open_one) && now.st_ino != open_one.st_ino))) {
-      read_lines(fd, &rest, t, true); /* what came between the last read and the rotation */
-      close(fd);
-      buf_clear(&rest);
-      fd = openat(dir, AUDIT_FILE, O_RDONLY | O_CLOEXEC);
-      continue;
-    }
     nanosleep(&(struct timespec){.tv_nsec = FOLLOW_NS}, NULL);
   }
+}
+
+static struct reader reader_of(const char *set, int dir, const struct audit_options *o)
+{
+  return (struct reader){
+      .set = set,
+      .dir = dir,
+      .fd = -1,
+      .rest = BUF_INIT(LINE_SIZE * 2),
+      .tail = {.options = o, .room = (size_t)o->lines, .lines = xcalloc((size_t)o->lines + 1, sizeof(char *))}};
+}
+
+static void reader_close(struct reader *r)
+{
+  if (r->fd >= 0)
+    close(r->fd);
+  buf_free(&r->rest);
+  free(r->tail.lines);
 }
 
 static int show(const struct audit_options *o, struct err *err)
 {
   cleanup_free char *path = xasprintf("%s/%s/%s", o->data, AUDIT_TOP_DIR, AUDIT_LOG_DIR);
   cleanup_fd int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  struct audit_names all = {0};
-  struct tail t = {.options = o, .room = (size_t)o->lines, .lines = xcalloc((size_t)o->lines + 1, sizeof(char *))};
-  int last = -1;
-  if (dir < 0 || audit_file_names(dir, &all))
+  struct reader all = reader_of(AUDIT_PROVEN, dir, o), refused = reader_of(AUDIT_REFUSED, dir, o);
+  if (dir < 0 || read_set(&all) || read_set(&refused))
     err_set(err, -errno, "%s: %s; is `audit` on, and `audit_to` files?", path, strerrordesc_np(errno));
-  for (size_t i = 0; i < all.names.n; i++) {
-    cleanup_buf struct buf rest = BUF_INIT(LINE_SIZE * 2);
-    if (last >= 0)
-      close(last);
-    last = openat(dir, all.names.p[i], O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (last >= 0)
-      read_lines(last, &rest, &t, false);
-  }
-  audit_names_free(&all);
-  tail_print(&t);
+  tails_print(&all.tail, &refused.tail);
   if (!err->code && o->follow)
-    follow(dir, steal_fd(&last), &t);
-  if (last >= 0)
-    close(last);
-  free(t.lines);
+    follow(&all, &refused);
+  reader_close(&all);
+  reader_close(&refused);
   return err->code;
 }
 

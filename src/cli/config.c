@@ -88,6 +88,12 @@ static const struct setting settings[] = {
      "files = <data>/audit/log, read by `cloche audit`; log = the server's log, which is the journal under systemd"},
     {"audit_file_mb", TIMES(audit.file_max, MIB), "16", 1, 65536, "MiB of one file of the audit log"},
     {"audit_files", NUMBER(audit.files_max), "8", 2, 10000, "such files at most; the oldest goes first"},
+    {"audit_refused_files", NUMBER(audit.refused_files), "2", 2, 10000,
+     "the same of requests without a key that is known, which have files of their own"},
+    {"audit_refused_rate", LIVE_NUMBER(gate.audit_refused_rate), "10", 1, 1000000,
+     "records a second of requests without a key that is known, per gate, and ten times as many at once; more are "
+     "counted, and the count is recorded once a minute"},
+    {"audit_team_rate", LIVE_NUMBER(gate.audit_team_rate), "200", 1, 1000000, "the same of one team"},
     {"audit_uid", NUMBER(audit.uid), "64995", 0, 4294967294,
      "user id of the process that writes the audit log; 0 = do not change it"},
     {"otlp_endpoint", TEXT(exporter.endpoint), "", 0, 511,

@@ -26,16 +26,6 @@ void bytes_wipe(struct buf *b)
   buf_free(b);
 }
 
-bool bucket_take(struct bucket *b, uint64_t now, unsigned a_second, unsigned burst)
-{
-  b->level = b->at ? MIN((double)burst, b->level + (double)(now - b->at) * a_second / 1000) : burst;
-  b->at = now;
-  if (b->level < 1)
-    return false;
-  b->level -= 1;
-  return true;
-}
-
 /* ---- policies ---- */
 
 struct rules *rules_ref(struct rules *r)

@@ -31,13 +31,6 @@ struct minted {
   bool missing; /* there is none of this name */
 };
 
-/* What may be done now, so much a second. Empty at first: `bucket_take` fills it. */
-struct bucket {
-  double level;
-  uint64_t at; /* loop time */
-};
-bool bucket_take(struct bucket *b, uint64_t now, unsigned a_second, unsigned burst);
-
 /* A certificate for one name. */
 struct leaf {
   struct leaf *next; /* the last used one first */

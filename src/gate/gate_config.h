@@ -35,6 +35,8 @@ struct gate_config {
   unsigned otlp_sample_percent;      /* of requests without a traceparent that are recorded */
   unsigned otlp_metrics_s;           /* between two tellings of all metrics */
   unsigned audit;                    /* enum audit_mode */
+  unsigned audit_refused_rate;       /* records a second of nobody; more are counted */
+  unsigned audit_team_rate;          /* the same of each team */
   bool mcp;                          /* /mcp is served */
   bool interpreter_compatible; /* port 49999 of secure boxes made by POST /sandboxes takes requests without a token */
 };

@@ -4,6 +4,7 @@
 #define CLOCHE_GATE_STATE_H
 
 #include "base/base.h"
+#include "gate/audit_rate.h"
 #include "gate/gate_config.h"
 #include "gate/throttle.h"
 #include "net/http.h"
@@ -55,6 +56,8 @@ struct gate {
   int64_t started_us;                 /* wall clock */
   struct ipc *audit;                  /* to the audit role; NULL: there is none now */
   uint64_t audit_lost;                /* records since the last one that was sent */
+  struct audit_rates audit_rates;     /* what came too fast */
+  uv_timer_t audit_timer;             /* until its count is told */
   struct mcp_link *mcp;               /* to the MCP role; NULL: it was not asked for yet (api/mcp_proxy.c) */
 };
 

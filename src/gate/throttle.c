@@ -7,7 +7,7 @@
 #include <arpa/inet.h>
 #include <stdio.h>
 
-struct bucket {
+struct counted {
   double left; /* failures that may still happen at once */
   int64_t at_us;
 };
@@ -50,14 +50,14 @@ static struct str key_of(const uint8_t client[CLIENT_LEN])
   return str_make(client, CLIENT_LEN);
 }
 
-static double refill(const struct throttle *t, const struct bucket *b, int64_t now_us)
+static double refill(const struct throttle *t, const struct counted *b, int64_t now_us)
 {
   return MIN((double)t->per_minute, b->left + (double)(now_us - b->at_us) * t->per_minute / 60e6);
 }
 
 unsigned throttle_wait(struct throttle *t, const uint8_t client[CLIENT_LEN], int64_t now_us)
 {
-  const struct bucket *b = map_get(&t->clients, key_of(client));
+  const struct counted *b = map_get(&t->clients, key_of(client));
   if (!b || !t->per_minute)
     return 0;
   double left = refill(t, b, now_us);
@@ -71,7 +71,7 @@ static void forget_oldest(struct throttle *t)
   void *value;
   int64_t least = INT64_MAX;
   for (size_t i = 0; map_next(&t->clients, &i, &key, &value);) {
-    const struct bucket *b = value;
+    const struct counted *b = value;
     if (b->at_us < least) {
       least = b->at_us;
       oldest = key;
@@ -86,14 +86,14 @@ static void forget_oldest(struct throttle *t)
 
 void throttle_count(struct throttle *t, const uint8_t client[CLIENT_LEN], int64_t now_us)
 {
-  struct bucket *b = map_get(&t->clients, key_of(client));
+  struct counted *b = map_get(&t->clients, key_of(client));
   if (!t->per_minute)
     return;
   if (!b) {
     if (t->clients.n >= THROTTLE_MAX)
       forget_oldest(t);
     b = xcalloc(1, sizeof(*b));
-    *b = (struct bucket){.left = t->per_minute, .at_us = now_us};
+    *b = (struct counted){.left = t->per_minute, .at_us = now_us};
     map_put(&t->clients, key_of(client), b);
   }
   b->left = MAX(0.0, refill(t, b, now_us) - 1);
@@ -102,7 +102,7 @@ void throttle_count(struct throttle *t, const uint8_t client[CLIENT_LEN], int64_
 
 void throttle_forgive(struct throttle *t, const uint8_t client[CLIENT_LEN], int64_t now_us)
 {
-  struct bucket *b = map_get(&t->clients, key_of(client));
+  struct counted *b = map_get(&t->clients, key_of(client));
   if (!b)
     return;
   b->left = MIN((double)t->per_minute, refill(t, b, now_us) + 1);

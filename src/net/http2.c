@@ -49,14 +49,6 @@ static uint64_t h2_now(const struct h2 *h)
   return uv_now(h->peer->conn.net->loop);
 }
 
-static bool bucket_take(struct bucket *b, uint64_t now, unsigned burst, unsigned per_s)
-{
-  double left = b->left + (double)(now - b->at) * per_s / 1000;
-  b->left = MIN(left, (double)burst) - 1;
-  b->at = now;
-  return b->left >= 0;
-}
-
 /* ---- streams ---- */
 
 bool stream_open(const struct stream *s)
@@ -181,7 +173,7 @@ void h2_end_session(struct h2 *h, uint32_t code, const char *why)
 
 void h2_oversized(struct h2 *h)
 {
-  if (!bucket_take(&h->oversized, h2_now(h), OVERSIZED_BURST, OVERSIZED_PER_S))
+  if (!bucket_take(&h->oversized, h2_now(h), OVERSIZED_PER_S, OVERSIZED_BURST))
     h2_end_session(h, NGHTTP2_ENHANCE_YOUR_CALM, "too many oversized header sections");
 }
 
@@ -325,9 +317,9 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
   struct stream *s = stream_of(session, frame->hd.stream_id);
   bool ends = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
   conn_spend(&h->peer->conn, FRAME_COST);
-  if (is_chatter(frame) && !bucket_take(&h->chatter, h2_now(h), CHATTER_BURST, CHATTER_PER_S))
+  if (is_chatter(frame) && !bucket_take(&h->chatter, h2_now(h), CHATTER_PER_S, CHATTER_BURST))
     h2_end_session(h, NGHTTP2_ENHANCE_YOUR_CALM, "too many control frames");
-  if (frame->hd.type == NGHTTP2_RST_STREAM && !bucket_take(&h->resets, h2_now(h), RESETS_BURST, RESETS_PER_S))
+  if (frame->hd.type == NGHTTP2_RST_STREAM && !bucket_take(&h->resets, h2_now(h), RESETS_PER_S, RESETS_BURST))
     h2_end_session(h, NGHTTP2_ENHANCE_YOUR_CALM, "streams are reset too fast");
   if (!s || h->leaving || h->peer->conn.closed)
     return 0;
@@ -709,12 +701,8 @@ static int say_settings(struct h2 *h)
 void http2_begin(struct peer *p)
 {
   struct h2 *h = xcalloc(1, sizeof(*h));
-  uint64_t now = uv_now(p->conn.net->loop);
   h->peer = p;
   h->todo_tail = &h->todo;
-  h->resets = (struct bucket){now, RESETS_BURST};
-  h->chatter = (struct bucket){now, CHATTER_BURST};
-  h->oversized = (struct bucket){now, OVERSIZED_BURST};
   h->idle = true; /* as server_admit left it */
   h->session = session_new(h);
   if (!h->session || say_settings(h)) {

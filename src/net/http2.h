@@ -7,24 +7,18 @@
 #include "net/exchange.h"
 #include <nghttp2/nghttp2.h>
 
-/* Tokens that come back with time: who spends them faster is sent away. */
-struct bucket {
-  uint64_t at; /* loop time in ms */
-  double left;
-};
-
 struct h2 {
   struct peer *peer;
   nghttp2_session *session;
   struct stream *streams, *todo, **todo_tail;
-  struct bucket resets, chatter, oversized;
-  size_t block_bytes, block_fields; /* of the header section that is being read */
-  uint64_t queued;                  /* output of all streams */
-  size_t nlive;                     /* streams with an exchange, or with a head on its way */
-  unsigned inside;                  /* within a call of nghttp2, which must not be entered again */
-  bool send_due;                    /* something was submitted meanwhile */
-  bool over;                        /* GOAWAY was said; what still comes is thrown away */
-  bool fatal;                       /* nothing can be said any more */
+  struct bucket resets, chatter, oversized; /* who empties one is sent away */
+  size_t block_bytes, block_fields;         /* of the header section that is being read */
+  uint64_t queued;                          /* output of all streams */
+  size_t nlive;                             /* streams with an exchange, or with a head on its way */
+  unsigned inside;                          /* within a call of nghttp2, which must not be entered again */
+  bool send_due;                            /* something was submitted meanwhile */
+  bool over;                                /* GOAWAY was said; what still comes is thrown away */
+  bool fatal;                               /* nothing can be said any more */
   bool telling, idle, leaving;
   bool paused;          /* nghttp2 stopped inside a header section */
   const char *why_over; /* for the log */

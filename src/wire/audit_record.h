@@ -22,15 +22,20 @@ struct audit_record {
   struct str id, second, made; /* what the path names, and what the request has made */
   unsigned status;
   uint64_t took_us;
-  uint64_t lost; /* records before this one that could not be sent */
+  uint64_t lost;     /* records before this one that could not be sent */
+  uint64_t left_out; /* not 0: this is no request, but so many of this team or of nobody that came too fast */
 };
 
-#define AUDIT_TEXT_MAX 256 /* bytes that are kept of each text */
+#define AUDIT_TEXT_MAX 256 /* bytes that are kept of a text; of most less (audit_record.c) */
+
+/* Nobody has shown that it may ask for anything: what anyone who reaches the port can make as many of as it likes. */
+bool audit_record_unproven(const struct audit_record *r);
 
 void audit_record_pack(struct buf *b, const struct audit_record *r);
 /* -EINVAL: it is none, or a gate's that claims root. Texts are slices of the packet. */
 int audit_record_read(struct str packet, bool of_warden, struct audit_record *r);
-/* One JSON object and a newline. `gate`: its number; root's commands come by none. */
+/* One JSON object and a newline; control characters of texts become '?'. `gate`: its number; root's commands come by
+ * none. */
 void audit_record_line(struct buf *b, const struct audit_record *r, uint64_t gate, int64_t wall_us);
 
 #endif

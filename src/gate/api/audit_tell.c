@@ -7,6 +7,8 @@
 #include "wire/audit_record.h"
 
 #define WAITING_MAX ((size_t)4 << 20) /* bytes for a role that does not read; more are counted as lost */
+#define LINKS       "link"            /* in place of a team, for requests by links */
+#define TELL_MS     60000             /* from the first record that was left out to the record of how many were */
 
 static void role_packet(struct ipc *l, struct str packet, int fd, void *arg)
 {
@@ -43,6 +45,8 @@ static enum audit_who who(const struct req *r)
 {
   if (r->proof_tag == W_ADMIN)
     return AUDIT_ADMIN;
+  if (r->proof_tag == W_PROOF && !r->team.id[0]) /* one that nobody has looked up */
+    return AUDIT_NOBODY;
   if (r->proof_tag != W_PROOF)
     return r->entry && (r->entry->flags & NO_AUTH) ? AUDIT_LINK : AUDIT_NOBODY;
   return r->by_token ? AUDIT_TOKEN : AUDIT_KEY;
@@ -53,7 +57,7 @@ static bool may_be_a_value(struct str route, unsigned status)
 {
   static const char *const kinds[] = {"secrets/", "api-keys/", "access-tokens/"};
   for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-    if (str_starts(route, str_of(kinds[i])))
+    if (str_search(route, str_of(kinds[i])) >= 0)
       return status >= 400;
   return false;
 }
@@ -68,6 +72,53 @@ static void put_route(const struct req *r, struct audit_record *a)
   a->id = r->id;
   a->second = r->second;
 }
+
+static void send_record(struct gate *g, struct audit_record *a)
+{
+  cleanup_buf struct buf b = BUF_INIT(16384);
+  a->lost = g->audit_lost;
+  audit_record_pack(&b, a);
+  bool sent = g->audit && ipc_queued(g->audit) < WAITING_MAX && !ipc_send(g->audit, buf_str(&b), -1);
+  g->audit_lost = sent ? 0 : g->audit_lost + (a->left_out ? a->left_out : 1);
+}
+
+/* ---- what comes too fast ---- */
+
+static void tell_left_out(struct str team, uint64_t n, void *arg)
+{
+  bool link = str_is(team, LINKS);
+  send_record(arg, &(struct audit_record){.who = link     ? AUDIT_LINK
+                                                 : team.n ? AUDIT_KEY
+                                                          : AUDIT_NOBODY,
+                                          .team = link ? STR_NONE : team,
+                                          .left_out = n});
+}
+
+static void time_to_tell(uv_timer_t *t)
+{
+  struct gate *g = t->data;
+  audit_rates_tell(&g->audit_rates, uv_now(g->loop), tell_left_out, g);
+}
+
+/* An administrator is believed; links that worked share one measure. */
+static bool in_time(struct gate *g, const struct audit_record *a)
+{
+  bool nobody = audit_record_unproven(a);
+  if (a->who == AUDIT_ADMIN)
+    return true;
+  struct str team = nobody ? STR_NONE : a->team.n ? a->team : STR(LINKS);
+  if (audit_rates_take(&g->audit_rates, team, uv_now(g->loop),
+                       nobody ? g->config->audit_refused_rate : g->config->audit_team_rate))
+    return true;
+  if (!g->audit_timer.data)
+    uv_timer_init(g->loop, &g->audit_timer);
+  g->audit_timer.data = g;
+  if (!uv_is_active((uv_handle_t *)&g->audit_timer))
+    uv_timer_start(&g->audit_timer, time_to_tell, TELL_MS, 0);
+  return false;
+}
+
+/* ---- a request ---- */
 
 void audit_tell(const struct req *r, int status)
 {
@@ -87,11 +138,8 @@ void audit_tell(const struct req *r, int status)
                            .agent = http_header(h, "user-agent"),
                            .made = r->made,
                            .status = (unsigned)status,
-                           .took_us = (uint64_t)(clock_mono_us() - r->began_us),
-                           .lost = g->audit_lost};
+                           .took_us = (uint64_t)(clock_mono_us() - r->began_us)};
   put_route(r, &a);
-  cleanup_buf struct buf b = BUF_INIT(16384);
-  audit_record_pack(&b, &a);
-  bool sent = g->audit && ipc_queued(g->audit) < WAITING_MAX && !ipc_send(g->audit, buf_str(&b), -1);
-  g->audit_lost = sent ? 0 : g->audit_lost + 1;
+  if (in_time(g, &a))
+    send_record(g, &a);
 }

@@ -16,7 +16,7 @@
 #define ENDS_PER_S    20 /* of a team's end times that are told as events; each is a transaction on the same loop */
 #define ENDS_MOST     200
 
-struct bucket {
+struct creates {
   double tokens;
   int64_t at_us; /* of the last look; 0 = never */
 };
@@ -24,7 +24,7 @@ struct bucket {
 struct quota {
   size_t running;
   uint64_t memory_mb; /* of those */
-  struct bucket creates, changes, ends;
+  struct creates creates, changes, ends;
   struct quota_meter meter;
   bool metered; /* the last interval had something */
 };
@@ -109,7 +109,7 @@ void quota_meters_take(struct warden *w, void (*fn)(struct str team, const struc
 }
 
 /* Takes a token, or says how long until there is one. */
-static int take_token(struct bucket *a, unsigned per_second, double full, unsigned *retry_s)
+static int take_token(struct creates *a, unsigned per_second, double full, unsigned *retry_s)
 {
   int64_t now = clock_mono_us();
   a->tokens = a->at_us ? MIN(full, a->tokens + (double)(now - a->at_us) * per_second / 1e6) : full;

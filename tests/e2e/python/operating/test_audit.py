@@ -70,7 +70,10 @@ def test_refusals_are_recorded_without_what_was_shown(server: Server) -> None:
     assert admin.status == 401
     found(server, status=401, route="nodes")
     assert server.wire.call("POST", "/no/such/" + wrong, with_key=False).status == 404
-    text = (server.data / "audit/log/audit.jsonl").read_text()
+    pasted = f"/admin/teams/6f3c0000-0000-0000-0000-000000000000/api-keys/{wrong}"
+    assert server.wire.call("DELETE", pasted, headers={"X-Admin-Token": server.admin}, with_key=False).status == 404
+    found(server, method="DELETE", status=404, who="admin")
+    text = "".join(file.read_text() for file in (server.data / "audit/log").iterdir())
     assert wrong not in text
     assert "zzzz" not in text
 
@@ -87,6 +90,27 @@ def test_neither_keys_nor_values_of_secrets_get_into_the_log(server: Server) -> 
     for secret in (value, fresh.json()["key"], server.key, server.admin):
         assert secret
         assert secret not in text
+
+
+def test_strangers_can_not_crowd_out_the_records_of_others(server: Server) -> None:
+    folder = server.data / "audit/log"
+    cloche(server, "key", "create", "before-the-flood")
+    kept = found(server, who="root", route="key_create")
+    before = (folder / "audit.jsonl").stat().st_size
+    began = time.monotonic()
+    asked = 1500
+    loud = {"User-Agent": "u" * 1000, "X-Forwarded-For": "f" * 1000}
+    path = "/sandboxes/" + "%01%02%C2%9B" * 40 + "/pause"
+    statuses = {server.wire.call("POST", path, headers=loud, with_key=False).status for _ in range(asked)}
+    assert statuses == {401}
+    most = 2 * (100 + 10 * (time.monotonic() - began + 1))  # of two gates: a burst, and ten a second
+    flood = of(server, who="nobody", route="sandboxes/{id}/pause")
+    assert 100 <= len(flood) <= min(most, asked - 1)
+    assert set(flood[0]["id"]) == {"?"}
+    assert max(len(json.dumps(record)) for record in flood) < 1000
+    assert (folder / "audit.jsonl").stat().st_size == before
+    assert kept in records(server)
+    assert "\x9b" not in cloche(server, "audit", "-n", "5")
 
 
 def test_teams_and_objects_can_be_asked_for(server: Server) -> None:
@@ -144,13 +168,13 @@ def test_the_role_has_no_rights_and_is_started_again(server: Server) -> None:
         box = server.wire.create(timeout=60)
         box.kill()
         killed.append(box.id)
-        return any(r["id"] in killed for r in of(server, method="DELETE"))
+        return any(r.get("id") in killed for r in of(server, method="DELETE"))
 
     eventually(recorded_again, 20, state=server.log)
 
 
 def test_files_are_bounded_and_a_full_server_goes_on() -> None:
-    flags = ("--audit-file-mb", "1", "--audit-files", "2", "--audit", "all")
+    flags = ("--audit-file-mb", "1", "--audit-files", "2", "--audit", "all", "--audit-team-rate", "100000")
     with own_server(*flags, "--gates", "1", "--pool", "0") as made:
         agent = {"User-Agent": "x" * 250, "X-Forwarded-For": "y" * 250}
         folder = made.data / "audit/log"
