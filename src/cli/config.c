@@ -144,7 +144,7 @@ static const struct setting settings[] = {
     {"team_creates_per_second", LIVE_NUMBER(warden.team_creates_per_s), "1000", 0, 100000,
      "creates per second of such a team (bursts of two seconds); 0 = no limit"},
     {"team_memory_mb", LIVE_NUMBER(warden.team_memory_mb), "0", 0, 2147483647,
-     "MiB of memory of the running boxes of such a team together; 0 = no limit"},
+     "MiB of memory of the running and frozen boxes of such a team together; 0 = no limit"},
     {"box_cpus_max", LIVE_NUMBER(warden.box_cpus_max), "0", 0, 1024,
      "processors of one box at most, whoever asks; 0 = those of the machine, and two at least"},
     {"box_memory_max_mb", LIVE_NUMBER(warden.box_memory_max_mb), "0", 0, 2147483647,
@@ -170,11 +170,13 @@ static const struct setting settings[] = {
     {"disk_reserve_mb", LIVE_NUMBER(warden.disk_reserve_mb), "2048", 0, 1073741824,
      "MiB of the data directory's disk that everything leaves free, pauses too, a twentieth of the disk at most"},
     {"memory_low_mb", LIVE_NUMBER(warden.memory_low_mb), "256", 0, 1073741824,
-     "MiB of the machine's memory that must be available for creates and forks; below it they are refused with 503; 0 "
-     "= no limit"},
+     "MiB of the machine's memory that must be available for creates, forks and resumes; below it those of teams that "
+     "use their share of what sandboxes use are refused with 503, below memory_kill_mb (where that is 0: half of this) "
+     "everyone's; 0 = no limit"},
     {"memory_kill_mb", LIVE_NUMBER(warden.memory_kill_mb), "128", 0, 1073741824,
-     "below it boxes go, one every 5 s: those made to be paused at their timeout are paused, the largest first; then "
-     "the largest of the team that uses the most is ended, and its end says so; 0 = the kernel decides"},
+     "below it boxes of the team that uses the most go, one every 5 s: one made to be paused at its timeout is paused, "
+     "and ended where that frees nothing in 30 s; otherwise its largest is ended, and its end says so; 0 = the kernel "
+     "decides"},
     {"pool", LIVE_NUMBER(warden.pool), "4", 0, 1000, "warm boxes per template in use; 0 = none"},
     {"pool_crowd", LIVE_NUMBER(warden.pool_crowd), "100", 0, 1000,
      "warm boxes beside those, as many as creates at once found none; half of them go with each calm minute; about 3 "

@@ -26,7 +26,7 @@ enum metrics_class {
   CLASS_PORT,
   CLASSES
 };
-#define METRICS_REFUSALS 19
+#define METRICS_REFUSALS 20
 #define METRICS_TEAMS    256 /* the setting metrics_teams_max is at most this */
 #define METRICS_OTHER    METRICS_TEAMS
 

@@ -23,6 +23,7 @@ static const char *const refusal_names[METRICS_REFUSALS] = {
     [EDGE_TRANSITION] = "transition",
     [EDGE_TEAM_LIMIT] = "team_limit",
     [EDGE_DRAINING] = "draining",
+    [EDGE_NO_MEMORY] = "no_memory",
     [EDGE_TOO_MANY] = "too_many",
     [EDGE_UNSIGNED] = "unsigned",
     [EDGE_TEAM_BUSY] = "team_busy",

@@ -46,7 +46,7 @@ struct jail_limits {
   unsigned open_files; /* RLIMIT_NOFILE hard limit; 0 = inherited */
 };
 
-struct jail_stats {
+struct jail_stats { /* memory_used is without memory_cache, which the kernel takes back when it needs to */
   uint64_t cpu_usec, memory_used, memory_cache, memory_limit, disk_used, disk_limit, oom_kills, pids;
 };
 

@@ -106,6 +106,7 @@ static const struct warden_hooks hooks = {
     .zygote_in_use = zygote_in_use,
     .zygote_changed = zygote_changed,
     .box_expired = box_expire,
+    .box_chosen = box_relieve,
     .box_abandoned = box_abandon_transition,
     .build_released = fork_release,
     .clear_layers = clear_layers,

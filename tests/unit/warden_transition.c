@@ -198,6 +198,17 @@ static void an_expired_box_that_can_not_be_dumped_is_frozen_instead(void **state
   assert_int_equal(transition_next(TRANSITION_DUMP, STEP_ACT, OUTCOME_ORPHAN, expired), END_ORPHAN);
 }
 
+static void a_box_whose_memory_is_needed_is_not_frozen_instead(void **state)
+{
+  const struct transition_facts relief = {.expired = true, .relief = true, .jail = true};
+  for (int outcome = OUTCOME_FAILED; outcome <= OUTCOME_UNCOMMITTED; outcome++) {
+    assert_int_equal(transition_next(TRANSITION_DUMP, STEP_ACT, outcome, relief), END_BOX);
+    assert_int_equal(transition_next(TRANSITION_STOP, STEP_ACT, outcome, relief), END_BOX);
+  }
+  assert_int_equal(transition_next(TRANSITION_DUMP, STEP_ACT, OUTCOME_OK, relief), NEXT_HARDEN);
+  assert_int_equal(transition_next(TRANSITION_DUMP, STEP_ACT, OUTCOME_ORPHAN, relief), END_ORPHAN);
+}
+
 static void a_cold_start_removes_processes_only_where_there_are_some(void **state)
 {
   const struct transition_facts none = {0};
@@ -244,6 +255,7 @@ int main(void)
       cmocka_unit_test(every_way_comes_to_an_end_and_no_step_is_unreachable),
       cmocka_unit_test(a_pause_at_the_timeout_ends_paused_or_ends_the_box),
       cmocka_unit_test(an_expired_box_that_can_not_be_dumped_is_frozen_instead),
+      cmocka_unit_test(a_box_whose_memory_is_needed_is_not_frozen_instead),
       cmocka_unit_test(a_cold_start_removes_processes_only_where_there_are_some),
       cmocka_unit_test(a_copy_or_compression_that_fails_or_is_cancelled_leaves_the_box_as_it_is),
       cmocka_unit_test(operations_pause_resume_or_leave_the_box_as_it_is),

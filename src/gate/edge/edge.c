@@ -776,6 +776,8 @@ static void no_route(struct edge *e, const struct warden_reply *reply)
     refuse(e, EDGE_TEAM_LIMIT, wire_get(reply->packet, W_MESSAGE));
   else if (reply->status == -ESHUTDOWN)
     refuse(e, EDGE_DRAINING, wire_get(reply->packet, W_MESSAGE));
+  else if (reply->status == -ENOBUFS)
+    refuse(e, EDGE_NO_MEMORY, wire_get(reply->packet, W_MESSAGE));
   else if (reply->status == -EBUSY)
     refuse(e, EDGE_TRANSITION, STR_NONE);
   else

@@ -36,6 +36,7 @@ static const struct words words[] = {
                          true, false, false},
     [EDGE_TEAM_LIMIT] = {429, "Sandbox Limit Reached", NULL, true, false, false},
     [EDGE_DRAINING] = {503, "Server Draining", NULL, true, false, false},
+    [EDGE_NO_MEMORY] = {503, "Server Short of Memory", NULL, true, false, false},
     [EDGE_TOO_MANY] = {429, "Too Many Connections", "The sandbox has too many open connections", true, false, false,
                        true},
     [EDGE_TEAM_BUSY] = {429, "Too Many Connections", "The team of this sandbox has too many open connections", true,

@@ -17,6 +17,7 @@ enum edge_error {
   EDGE_TRANSITION,     /* 409 */
   EDGE_TEAM_LIMIT,     /* 429: it is paused, and its team runs as many as it may; the detail says so */
   EDGE_DRAINING,       /* 503: it is paused, and its server takes no boxes; the detail says so */
+  EDGE_NO_MEMORY,      /* 503: it is paused, and its server is short of memory; the detail says so */
   EDGE_TOO_MANY,       /* 429: too many connections into this box; `port` carries the limit */
   EDGE_UNSIGNED,       /* 401 */
   EDGE_TEAM_BUSY,      /* 429: too many of this team's connections; `port` carries the limit */

@@ -85,7 +85,7 @@ void box_free(struct box *b)
 {
   if (b->expiry)
     uv_close((uv_handle_t *)steal(&b->expiry), watch_closed);
-  quota_count(b, false);
+  quota_count(b, QUOTA_NONE);
   set_known(b, false);
   token_index_remove(b);
   count_live(b);
@@ -210,7 +210,7 @@ static void box_reclaim(struct box *b)
 void box_register(struct box *b)
 {
   box_add(b);
-  quota_count(b, true);
+  quota_count(b, QUOTA_RUNNING);
   b->warden->launches++;
 }
 
@@ -259,7 +259,7 @@ void box_end(struct box *b, const char *cause)
   net_log_keep(b);
   box_unregister(b);
   box_stop_timer(b);
-  quota_count(b, false);
+  quota_count(b, QUOTA_NONE);
   if (!w->hooks->box_abandoned(b))
     box_destroy(b);
 }

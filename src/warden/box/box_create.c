@@ -308,7 +308,7 @@ int box_create(struct warden *w, const struct box_params *o, struct origin origi
   r = r ? r : quota_fits(w, o->team, (struct box_size){build->row.cpus, build->row.memory_mb, build->row.disk_mb}, err);
   cleanup_buf struct buf mounts = BUF_INIT(VOLUME_MOUNTS_BYTES);
   r = r ? r : volume_mounts_resolve(w, o, build->row.mounts, &mounts, err);
-  r = r ? r : memory_guard_admit(w, err);
+  r = r ? r : memory_guard_admit(w, o->team, err);
   r = r ? r : storage_room(w, ROOM_FOR_CREATE, err);
   if (!r && (o->flags & BOX_AUTO_PAUSE)) /* at its timeout it would be kept, whatever is there by then */
     r = storage_admit(w, o->team, STORAGE_PAUSE, err);

@@ -343,7 +343,7 @@ void box_fork(struct box *b, const struct fork_params *o)
   if (!r && most && n >= most)
     r = err_set(&err, -EINVAL, "%zu forks at once; your team may have %u running sandboxes in all", n, most);
   r = r ? r : ready_to_copy(b, &err);
-  r = r ? r : memory_guard_admit(w, &err);
+  r = r ? r : memory_guard_admit(w, str_of(b->row.team), &err);
   r = r ? r : storage_room(w, ROOM_FOR_CREATE, &err);
   r = r ? r : storage_admit(w, str_of(b->row.team), STORAGE_BYTES, &err);
   if (r) {

@@ -7,6 +7,7 @@
 #include "warden/core/box_reply.h"
 #include "warden/core/identity.h"
 #include "warden/core/microvm.h"
+#include "warden/box/memory_guard.h"
 #include "warden/box/pause_rules.h"
 #include "warden/box/transition.h"
 #include "warden/core/warden_state.h"
@@ -123,6 +124,8 @@ void box_relieve(struct box *b)
   struct pending_op op = {.pause = true, .cold = expire_without_memory(b->row.flags), .relief = true};
   if (b->row.state == BOX_RUNNING)
     pause_begin(b, &op);
+  else if (b->row.state == BOX_COPYING)
+    vec_push(&b->pending_ops, op);
 }
 
 void box_expire(struct box *b)
@@ -158,13 +161,14 @@ static void resume_begin(struct box *b, struct pending_op op)
   struct str team = str_of(b->row.team);
   int r = quota_fits(b->warden, team, (struct box_size){b->row.cpus, b->row.memory_mb, b->row.disk_mb}, &err);
   r = r ? r : node_admit(b->warden, &err);
-  r = r ? r : quota_admit(b->warden, team, b->row.memory_mb, false, &retry, &err);
+  r = r ? r : memory_guard_admit(b->warden, team, &err);
+  r = r ? r : quota_admit(b->warden, team, quota_missing(b), false, &retry, &err);
   if (r) {
     answer(b, op.origin, r, &err);
     return;
   }
   op.timeout_s = resume_timeout(op.mode, op.timeout_s, b->row.timeout_s, quota_timeout_max(b->warden, team));
-  quota_count(b, true);
+  quota_count(b, QUOTA_RUNNING);
   transition_begin(b, resume_op(op.cold, b->row.tier), &op);
 }
 
@@ -216,5 +220,5 @@ void box_sync_freezer(struct box *b)
   bool is_paused = b->row.state == BOX_PAUSED;
   if (b->jail.pidfd >= 0 && jail_freeze(b->warden->instance, b->name, is_paused, &err))
     log_warn("box %s: %s", b->row.id, err.msg);
-  quota_count(b, !is_paused);
+  quota_count(b, is_paused ? quota_paused(b->row.tier) : QUOTA_RUNNING);
 }

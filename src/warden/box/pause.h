@@ -11,7 +11,8 @@ void box_pause(struct box *b, const struct pending_op *pending_op);
 void box_connect(struct box *b, const struct pending_op *pending_op);
 /* The box reached its timeout: it is paused or ends, as it was created to. */
 void box_expire(struct box *b);
-/* The machine needs its memory: a running box is paused, as its timeout would. */
+/* The machine needs its memory: a box is paused as its timeout would, now or when it was copied; one that can't be
+ * ends. */
 void box_relieve(struct box *b);
 /* After a restart of the daemon: freezes or thaws the box as its row says. */
 void box_sync_freezer(struct box *b);

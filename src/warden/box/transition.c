@@ -11,6 +11,7 @@
 #include "warden/core/box_event.h"
 #include "warden/core/box_reply.h"
 #include "warden/core/checkpoint_store.h"
+#include "warden/box/memory_guard.h"
 #include "warden/box/pause.h"
 #include "warden/box/pause_rules.h"
 #include "warden/core/checkpoint_queue.h"
@@ -249,7 +250,7 @@ static void end_failed(struct transition *p)
   log_with(LOG_WARN, (const char *[]){"box", b->row.id, NULL}, "%s: %s", pausing ? "not paused" : "not resumed",
            p->err.msg);
   b->row.state = pausing ? BOX_RUNNING : BOX_PAUSED;
-  quota_count(b, pausing);
+  quota_count(b, pausing ? QUOTA_RUNNING : quota_paused(b->row.tier));
   if (pausing)
     box_set_timer(b);
   else
@@ -262,7 +263,10 @@ static void end_box(struct transition *p)
 {
   struct box *b = p->box;
   char cause[400];
-  snprintf(cause, sizeof(cause), "timeout: it reached its end of life and could not be paused: %.300s", p->err.msg);
+  snprintf(cause, sizeof(cause), "%s and could not be paused: %.250s",
+           p->pending_op.relief ? "out of memory: the machine had too little left, this sandbox's team used the most"
+                                : "timeout: it reached its end of life",
+           p->err.msg);
   transition_free(p);
   box_end(b, cause);
 }
@@ -336,7 +340,7 @@ static bool commit_pause(struct transition *p, enum box_tier tier)
     checkpoint_drop(w, tier == TIER_CHECKPOINT ? p->checkpoint : "");
     return false;
   }
-  quota_count(b, false);
+  quota_count(b, quota_paused(tier));
   policy_remove(b);
   w->pauses_total++;
   box_broadcast_ended(b);
@@ -681,7 +685,9 @@ static void step_done(struct transition *p)
                                     : !p->result     ? OUTCOME_OK
                                     : p->uncommitted ? OUTCOME_UNCOMMITTED
                                                      : OUTCOME_FAILED;
-  struct transition_facts facts = {.expired = p->expired, .jail = p->jail.pidfd >= 0};
+  struct transition_facts facts = {.expired = p->expired,
+                                   .relief = p->pending_op.relief && memory_guard_short(p->warden),
+                                   .jail = p->jail.pidfd >= 0};
   go_on(p, transition_next(p->op, p->step, outcome, facts));
 }
 

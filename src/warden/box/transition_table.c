@@ -32,9 +32,9 @@ static const enum transition_next flow[TRANSITION_OPS][TRANSITION_STEPS][TRANSIT
     [TRANSITION_COMPRESS][STEP_ACT] = {END_DONE, END_DONE, NEXT_NEVER, END_ORPHAN}, /* it stays paused either way */
 };
 
-static enum transition_next at_timeout(enum transition_op op)
+static enum transition_next at_timeout(enum transition_op op, bool relief)
 {
-  return op == TRANSITION_DUMP ? NEXT_FREEZE : END_BOX;
+  return op == TRANSITION_DUMP && !relief ? NEXT_FREEZE : END_BOX;
 }
 
 enum transition_next transition_next(enum transition_op op, enum transition_step step, enum transition_outcome outcome,
@@ -45,7 +45,7 @@ enum transition_next transition_next(enum transition_op op, enum transition_step
     next = flow[op][STEP_HARDEN][outcome];
   if (next == NEXT_REMOVE && !facts.jail)
     next = flow[op][STEP_REMOVE][outcome];
-  return next == END_FAILED && facts.expired ? at_timeout(op) : next;
+  return next == END_FAILED && facts.expired ? at_timeout(op, facts.relief) : next;
 }
 
 bool transition_pauses(enum transition_op op)

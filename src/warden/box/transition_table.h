@@ -53,12 +53,13 @@ enum transition_next {
   NEXT_FREEZE, /* a pause at the timeout that could not reach the disk begins again as FREEZE */
   END_DONE,    /* the box is in its new state */
   END_FAILED,  /* the box is in the state it came from; whoever asked is told why */
-  END_BOX,     /* the box reached its timeout and can't be paused: it ends */
+  END_BOX,     /* the box reached its timeout, or its memory is needed, and can't be paused: it ends */
   END_ORPHAN,  /* the box's remains are reclaimed */
 };
 
 struct transition_facts {
   bool expired; /* the timeout asked for it, no client */
+  bool relief;  /* the machine needs its memory: a box that stays in it is no help */
   bool jail;    /* processes of the box are there that the transition has to remove */
 };
 

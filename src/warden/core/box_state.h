@@ -57,7 +57,7 @@ struct box {
   struct transition *transition;      /* under way, or NULL */
   uint64_t disk_bytes;                /* of its disk while it is paused; 0 = not counted yet */
   bool compressed;                    /* its checkpoint is compressed as far as it can be */
-  bool counted;                       /* among its team's running boxes */
+  unsigned counted;                   /* for its team as what; enum quota_use */
   bool missed;                        /* none was ready for it, see warm_pool.h */
   bool on_disk;                       /* it has no jail: it is paused on disk; set by box_set_on_disk */
   uint32_t owner;                     /* of its user namespace, once it was asked for; 0 = not yet */

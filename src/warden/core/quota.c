@@ -23,7 +23,7 @@ struct creates {
 
 struct quota {
   size_t running;
-  uint64_t memory_mb; /* of those */
+  uint64_t memory_mb; /* of those, and of frozen ones */
   struct creates creates, changes, ends;
   struct quota_meter meter;
   bool metered; /* the last interval had something */
@@ -72,15 +72,30 @@ size_t quota_running(struct warden *w, struct str team)
   return a ? a->running : 0;
 }
 
-void quota_count(struct box *b, bool running)
+static uint64_t memory_of(const struct box *b, unsigned use)
 {
-  if (b->counted == running)
+  return use != QUOTA_NONE ? b->row.memory_mb : 0;
+}
+
+void quota_count(struct box *b, enum quota_use use)
+{
+  if (b->counted == use)
     return;
   struct quota *a = quota_of(b->warden, str_of(b->row.team));
-  b->counted = running;
-  a->running += running ? 1 : -(size_t)1;
+  a->running += (size_t)(use == QUOTA_RUNNING) - (size_t)(b->counted == QUOTA_RUNNING);
   a->meter.peak = MAX(a->meter.peak, a->running);
-  a->memory_mb += running ? b->row.memory_mb : -(uint64_t)b->row.memory_mb;
+  a->memory_mb += memory_of(b, use) - memory_of(b, b->counted);
+  b->counted = use;
+}
+
+enum quota_use quota_paused(enum box_tier tier)
+{
+  return tier == TIER_FROZEN ? QUOTA_MEMORY : QUOTA_NONE;
+}
+
+unsigned quota_missing(const struct box *b)
+{
+  return b->counted == QUOTA_NONE ? b->row.memory_mb : 0;
 }
 
 void quota_started(struct box *b)
@@ -145,7 +160,8 @@ int quota_admit(struct warden *w, struct str team, unsigned memory_mb, bool crea
   if (total && a->memory_mb + memory_mb > total)
     return err_set(
         err, -EAGAIN,
-        "the running sandboxes of your team have %llu MiB of memory; %u more would exceed the %u MiB it may use",
+        "the sandboxes of your team that run or are frozen in memory have %llu MiB; %u more would exceed the %u MiB it "
+        "may use",
         (unsigned long long)a->memory_mb, memory_mb, total);
   return create ? quota_pace(w, team, retry_s, err) : 0;
 }

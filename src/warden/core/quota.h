@@ -5,7 +5,7 @@
 #ifndef CLOCHE_WARDEN_QUOTA_H
 #define CLOCHE_WARDEN_QUOTA_H
 
-#include "base/base.h"
+#include "wire/wire.h"
 
 struct box;
 struct warden;
@@ -24,8 +24,12 @@ struct quota_meter quota_meter(struct warden *w, struct str team);
 /* Of every team that had something, or has nothing for the first time; they begin anew. */
 void quota_meters_take(struct warden *w, void (*fn)(struct str team, const struct quota_meter *m, void *arg),
                        void *arg);
-void quota_started(struct box *b);             /* one more that was created */
-void quota_count(struct box *b, bool running); /* idempotent */
+void quota_started(struct box *b); /* one more that was created */
+/* What the box counts for from now on; idempotent. A frozen box is not among those that run, but its memory is. */
+enum quota_use { QUOTA_NONE, QUOTA_MEMORY, QUOTA_RUNNING };
+void quota_count(struct box *b, enum quota_use use);
+enum quota_use quota_paused(enum box_tier tier);
+unsigned quota_missing(const struct box *b); /* MiB that count in addition once it runs */
 /* Whether a moved end time is recorded as an event; past the rate the end moves all the same. */
 bool quota_tells_end(struct warden *w, struct str team);
 int quota_change(struct warden *w, struct str team, struct err *err); /* of network lists: -EDQUOT, too fast */

@@ -76,7 +76,7 @@ struct warden_config {
   unsigned console_code_s, console_session_h;  /* of the console: a sign-in link, and the key it gives */
   unsigned timeout_max_s;                      /* longest life of one run */
   unsigned team_boxes_max, team_creates_per_s; /* of a team that has no limits of its own; 0 = none */
-  unsigned team_memory_mb;                     /* of the running boxes of such a team together; 0 = no limit */
+  unsigned team_memory_mb;                     /* of such a team's boxes in memory together; 0 = no limit */
   unsigned box_cpus_max, box_memory_max_mb;    /* of one box, whoever asks; 0 = what the machine has */
   unsigned box_disk_max_mb;                    /* the same; 0 = no limit */
   unsigned team_storage_mb;                    /* uploads, snapshots and paused boxes of such a team; 0 = no limit */

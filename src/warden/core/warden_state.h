@@ -25,6 +25,7 @@ struct warden_hooks {
                         const struct zygote *z);                 /* a warm box or a build's box may be entered by it */
   void (*zygote_changed)(struct warden *w, bool ready);          /* it is ready, or has ended */
   void (*box_expired)(struct box *b);                            /* its timeout is over */
+  void (*box_chosen)(struct box *b);                             /* to be paused: the machine needs its memory */
   bool (*box_abandoned)(struct box *b);                          /* it ends; true: a transition under way destroys it */
   void (*build_released)(struct warden *w, struct build *build); /* a box of this build is gone */
   size_t (*clear_layers)(struct warden *w, struct str team);     /* a team is over its quota: unneeded layers go */

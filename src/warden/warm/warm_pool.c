@@ -363,7 +363,7 @@ static void measure(struct warm_pool *s)
   struct jail_stats stats;
   const struct warm_box *p = s->ready; /* the oldest */
   if (p && loads_python(s) && !jail_stat(s->warden->instance, p->name, p->dir, &stats, NULL))
-    s->box_bytes = stats.memory_used > stats.memory_cache ? stats.memory_used - stats.memory_cache : 0;
+    s->box_bytes = stats.memory_used; /* the cache is not in it */
 }
 
 static void make_one(struct warm_pool *s, unsigned slot)

@@ -21,6 +21,7 @@ from support.paused import (
     pause,
     pause_and_resume,
     start_counting,
+    start_tracing,
     state,
     text_of,
 )
@@ -273,30 +274,6 @@ class TestTimeUpAndTraffic:
             assert state(box) == "paused"
         finally:
             box.kill()
-
-
-TRACER = (
-    "import ctypes, os, time\\n"
-    "libc = ctypes.CDLL(None, use_errno=True)\\n"
-    "pid = os.fork()\\n"
-    "if pid == 0:\\n"
-    "    time.sleep(600)\\n"
-    "time.sleep(0.2)\\n"
-    "done = libc.ptrace(16, pid, 0, 0)\\n"
-    "open('/tmp/traced', 'w').write(str(done))\\n"
-    "os.waitpid(pid, 0x40000000)\\n"
-    "libc.ptrace(7, pid, 0, 0)\\n"
-    "time.sleep(600)\\n"
-)
-
-
-def start_tracing(box: RawBox) -> None:
-    """Leaves a process in the box that no image can hold."""
-    box.run(
-        f'printf "{TRACER}" > /tmp/tracer.py; setsid python3 /tmp/tracer.py >/dev/null 2>&1 </dev/null &', user="root"
-    )
-    traced = eventually(lambda: box.run("cat /tmp/traced 2>/dev/null")[1].strip())
-    assert traced == "0", "a process of a box may trace its own child"
 
 
 def test_a_traced_process_is_named_and_the_box_lives_on(box: RawBox) -> None:

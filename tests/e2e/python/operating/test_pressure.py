@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
 
 import pytest
 
-from support.paused import connect, pause, state
+from support.paused import connect, pause, start_tracing, state
 from support.server import Server, own_server
 from support.state import leaked, look
 from support.tenants import two_teams
@@ -122,6 +123,8 @@ def test_memory_pressure_pauses_then_ends_the_largest_of_the_largest_team(config
     refused = configured.wire.call("POST", "/sandboxes", {"templateID": "base"})
     assert refused.status == 503, refused.text
     assert "memory_low_mb" in refused.json()["message"]
+    assert not re.search("[0-9]", refused.json()["message"])  # how much is left is no team's business
+    assert connect(kept).status == 503
     eventually(lambda: state(big) is None, 60, every=0.05, state=configured.log)
     set_low(configured, "memory_kill_mb = 0\nmemory_low_mb = 0\n")
     cause = other.call("GET", f"/sandboxes/{big.id}").json()["message"]
@@ -131,3 +134,35 @@ def test_memory_pressure_pauses_then_ends_the_largest_of_the_largest_team(config
     assert connect(kept).status == 201
     for box in (mine, kept):
         box.kill()
+
+
+def frozen(wire: Wire, mb: int) -> RawBox:
+    """Its time is up, and no image can hold it: it stays in memory."""
+    box = eats(wire, mb, autoPause=True)
+    start_tracing(box)
+    assert wire.call("POST", f"/sandboxes/{box.id}/timeout", {"timeout": 0}).status == 204
+    eventually(lambda: wire.call("GET", f"/sandboxes/{box.id}").headers["X-Cloche-Pause-Tier"] == "frozen", 30)
+    return box
+
+
+def test_memory_that_no_image_can_hold_costs_its_own_team(configured: Server) -> None:
+    """Frozen memory counts, a pause that fails frees by ending its box, and the neighbour keeps what it has."""
+    attacker = two_teams(configured).attacker
+    mine = eats(configured.wire, 60, autoPause=True)
+    hidden = frozen(attacker, 200)
+    traced = eats(attacker, 150, autoPause=True)
+    start_tracing(traced)
+    set_low(configured, "memory_kill_mb = 1\nmemory_low_mb = 100000000\n")  # low, but not out of it
+    eventually(lambda: "less than memory_low_mb" in configured.log(), 30)
+    eventually(lambda: attacker.call("POST", "/sandboxes", {"templateID": "base"}).status == 503, 30)
+    configured.wire.create(timeout=60).kill()  # uses less than its share
+    set_low(configured, "memory_kill_mb = 100000000\nmemory_low_mb = 0\n")
+    eventually(lambda: state(traced) is None, 60, every=0.05, state=configured.log)
+    eventually(lambda: state(hidden) is None, 60, every=0.05, state=configured.log)
+    set_low(configured, "memory_kill_mb = 0\nmemory_low_mb = 0\n")
+    assert state(mine) == "running"
+    cause = attacker.call("GET", f"/sandboxes/{traced.id}").json()["message"]
+    assert "out of memory" in cause
+    assert "could not be paused" in cause
+    assert "out of memory" in attacker.call("GET", f"/sandboxes/{hidden.id}").json()["message"]
+    mine.kill()

@@ -74,3 +74,27 @@ def text_of(events: list[dict[str, Any]]) -> str:
             raise AssertionError(event.get("traceback") or event)
     results = [event["text"] for event in events if event["type"] == "result" and event.get("is_main_result")]
     return results[-1] if results else ""
+
+
+TRACER = (
+    "import ctypes, os, time\\n"
+    "libc = ctypes.CDLL(None, use_errno=True)\\n"
+    "pid = os.fork()\\n"
+    "if pid == 0:\\n"
+    "    time.sleep(600)\\n"
+    "time.sleep(0.2)\\n"
+    "done = libc.ptrace(16, pid, 0, 0)\\n"
+    "open('/tmp/traced', 'w').write(str(done))\\n"
+    "os.waitpid(pid, 0x40000000)\\n"
+    "libc.ptrace(7, pid, 0, 0)\\n"
+    "time.sleep(600)\\n"
+)
+
+
+def start_tracing(box: RawBox) -> None:
+    """Leaves a process in the box that no image can hold."""
+    box.run(
+        f'printf "{TRACER}" > /tmp/tracer.py; setsid python3 /tmp/tracer.py >/dev/null 2>&1 </dev/null &', user="root"
+    )
+    traced = eventually(lambda: box.run("cat /tmp/traced 2>/dev/null")[1].strip())
+    assert traced == "0", "a process of a box may trace its own child"
