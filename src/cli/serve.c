@@ -11,6 +11,7 @@
 #include "cli/role_exec.h"
 #include "cli/service_manager.h"
 #include "cli/tls_listener.h"
+#include "confine/confine.h"
 #include "content/content.h"
 #include "egress/egress.h"
 #include "exporter/exporter.h"
@@ -80,6 +81,11 @@ static int become_role(struct config *c)
   if (!strcmp(c->role, "warden"))
     return warden_main(&c->warden);
   config_drop_admin_token(c); /* the warden checks it */
+  struct err err = ERR_NONE;
+  if (confine_no_rings(&err)) {
+    log_error("%s", err.msg);
+    return 1;
+  }
   if (!strcmp(c->role, "sender"))
     return sender_main(&c->sender);
   if (!strcmp(c->role, "egress"))

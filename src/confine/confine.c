@@ -242,6 +242,18 @@ static int allow_socket(scmp_filter_ctx ctx, const struct confine_socket *s)
   return seccomp_rule_add_array(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), n, is);
 }
 
+int confine_no_rings(struct err *err)
+{
+  static const int calls[] = {SCMP_SYS(io_uring_setup), SCMP_SYS(io_uring_enter), SCMP_SYS(io_uring_register)};
+  scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ALLOW);
+  int r = ctx ? 0 : -ENOMEM;
+  for (size_t i = 0; !r && i < ARRAY_LEN(calls); i++)
+    r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), calls[i], 0);
+  r = r ? r : seccomp_load(ctx);
+  seccomp_release(ctx);
+  return r ? err_set(err, r, "a process without io_uring: %s", strerrordesc_np(-r)) : 0;
+}
+
 int confine_filter(const struct confine_role *role, unsigned uid, struct err *err)
 {
   if (left_out(uid))

@@ -4,13 +4,14 @@
  * A role (gate, sender, ...) says in one struct what it keeps: files of its root, kinds of sockets, system calls beyond
  * those that every event loop makes, limits. Then, in this order:
  *
+ *   confine_no_rings() io_uring is not there, as on a kernel without it; before the role makes its event loop
  *   confine_rights()   an own mount namespace with a root that holds the named files and nothing else; limits; another
  *                      user; no capabilities, and no way to gain any
  *   (the role starts all threads that there will be, which have the above from their beginning, and waits until each
  *   runs: the C library's first calls in a thread are not on the list, and it aborts without them)
  *   confine_filter()   the list of system calls, for all threads at once; no new thread or process can start after it
  *
- * Both promise all or an error, after which the process must end. */
+ * All promise everything or an error, after which the process must end. */
 #ifndef CLOCHE_CONFINE_H
 #define CLOCHE_CONFINE_H
 
@@ -57,6 +58,9 @@ struct confine_role {
   bool writes_files;   /* false: RLIMIT_FSIZE 0, no regular file grows by its hand, unless its log is one */
 };
 
+/* libuv from 1.45 on makes a ring with each loop and uses it for ever. Calls through a ring pass every filter by, so
+ * none can be allowed, and a loop that already has one dies of the refusal; one that can't have any does without. */
+int confine_no_rings(struct err *err);
 /* Becomes `uid` (its own group, no others). uid 0 leaves root and identity alone (a test without root); a build under
  * sanitizers then leaves all of it out, because looking for leaks needs tracing and /proc. */
 int confine_rights(const struct confine_role *role, unsigned uid, struct err *err);

@@ -171,10 +171,11 @@ int store_role_main(void)
   clearenv();
   setenv("RES_OPTIONS", "timeout:2 attempts:2", 1);
   mallopt(M_ARENA_MAX, 2);
+  int r = confine_no_rings(&err);
   uv_loop_init(&loop);
   s.loop = &loop;
   s.control = ipc_new(&loop, CONTROL_FD, &control_ops, &s);
-  int r = read_description(&s, &err);
+  r = r ? r : read_description(&s, &err);
   r = r ? r : look_around(&s, &err);
   r = r ? r : confine_rights(&store_rights, s.uid, &err);
   if (!r)

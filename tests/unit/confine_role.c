@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #define UID     64123
@@ -175,6 +176,22 @@ static void a_role_that_asks_for_nothing_opens_starts_and_signals_nothing(void *
 
 static sem_t started, filtered;
 
+static void try_ring(void)
+{
+  char params[120] = "";
+  struct err err = ERR_NONE;
+  NEED(confine_no_rings(&err) == 0);
+  NEED(syscall(SYS_io_uring_setup, 4, params) == -1 && errno == ENOSYS);
+  NEED(open("/", O_RDONLY | O_DIRECTORY) >= 0);
+  confine(&bare);
+  NEED(syscall(SYS_io_uring_setup, 4, params) == -1);
+}
+
+static void a_role_has_no_ring(void **state)
+{
+  in_child(try_ring);
+}
+
 static void *other_thread(void *arg)
 {
   sem_post(&started);
@@ -213,6 +230,7 @@ int main(void)
       cmocka_unit_test(only_the_listed_kinds_of_sockets_can_be_created),
       cmocka_unit_test(a_role_that_asks_for_nothing_opens_starts_and_signals_nothing),
       cmocka_unit_test(the_filter_is_of_threads_that_run_already),
+      cmocka_unit_test(a_role_has_no_ring),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
