@@ -49,10 +49,11 @@ static int write_map(pid_t pid, const char *name)
 }
 
 /* In the child: waits for the namespace, writes its map, and ends with the errno. */
-static void map_child(pid_t parent, int go)
+static void map_child(pid_t parent, const int go[2])
 {
   char c;
-  int r = read(go, &c, 1) == 1 ? write_map(parent, "uid_map") : -ECANCELED;
+  close(go[1]); /* else its own end would keep it from hearing that the parent gave up */
+  int r = read(go[0], &c, 1) == 1 ? write_map(parent, "uid_map") : -ECANCELED;
   r = r ? r : write_map(parent, "gid_map");
   _exit(-r & 0xff);
 }
@@ -65,7 +66,7 @@ static int own_ids(struct err *err)
     return err_errno(err, "content: pipe");
   pid_t child = fork();
   if (child == 0)
-    map_child(self, go[0]);
+    map_child(self, go);
   close(go[0]);
   int r = child < 0 || unshare(CLONE_NEWUSER) ? err_errno(err, "content: user namespace") : 0;
   if (!r && write(go[1], "g", 1) != 1)
