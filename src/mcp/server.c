@@ -17,9 +17,11 @@
 #define SESSION_ID     32 /* hexadecimal digits */
 #define QUIET_MS       15000
 #define SWEEP_MS       30000
-#define CHANNELS_MAX   256                /* gates */
-#define API_URL        "http://127.0.0.1" /* never dialled: connections are pairs of sockets */
-#define ANSWER_MAX     ((size_t)16 << 20) /* what a call keeps of a sandbox's; some of it is told */
+#define CHANNELS_MAX   256                 /* gates */
+#define API_URL        "http://127.0.0.1"  /* never dialled: connections are pairs of sockets */
+#define ANSWER_MAX     ((size_t)4 << 20)   /* what a call keeps of each of a sandbox's streams; some of it is told */
+#define CALL_HOLDS     (4 * ANSWER_MAX)    /* two streams in buffers that double; counted while it is under way */
+#define ROLE_HOLDS     ((uint64_t)3 << 30) /* of all teams together; the limit in mcp_role.h is a quarter more */
 #define TEAM_SIZE      64
 #define MESSAGE_TIMES  5 /* a message, and what is read of it (session.c) */
 #define NAME_MAX_BYTES 64
@@ -37,6 +39,7 @@ struct role {
   VEC(struct channel *) channels;
   struct map sessions; /* hash of the key + id -> struct web_session */
   struct map teams;    /* name -> struct team */
+  uint64_t bytes;      /* of all of them */
   uv_timer_t sweeper;
 };
 
@@ -105,16 +108,16 @@ static void team_count(struct role *role, struct str name, int sessions, int64_t
     map_put(&role->teams, name, t = xcalloc(1, sizeof(*t)));
   t->sessions = (size_t)((ptrdiff_t)t->sessions + sessions);
   t->bytes = (uint64_t)((int64_t)t->bytes + bytes);
+  role->bytes = (uint64_t)((int64_t)role->bytes + bytes);
   if (!t->sessions && !t->bytes)
     free(map_del(&role->teams, name));
 }
 
-/* A message is kept until it is answered, with what was read of it. False: its team has too many of them. */
-static bool message_count(struct request *r, size_t bytes)
+/* What a request may take until it is answered. False: its team, or all together, have too much under way. */
+static bool hold(struct request *r, uint64_t more)
 {
   const struct team *t = map_get(&r->role->teams, team_of(r));
-  uint64_t more = (uint64_t)bytes * MESSAGE_TIMES;
-  if ((t ? t->bytes : 0) + more > (uint64_t)r->role->config->team_mb << 20)
+  if ((t ? t->bytes : 0) + more > (uint64_t)r->role->config->team_mb << 20 || r->role->bytes + more > ROLE_HOLDS)
     return false;
   team_count(r->role, team_of(r), 0, (int64_t)more);
   r->counted += more;
@@ -392,15 +395,21 @@ static void end_session(struct request *r)
   mcp_session_end(s->mcp, session_ended, s);
 }
 
+static void refuse_busy(struct request *r)
+{
+  reply_error(r, 429, MCP_INVALID_REQUEST,
+              "too many messages and calls under way; of one team 'mcp_team_mb' MiB, each call counts for 16");
+}
+
 static void on_body(struct http_x *x, struct str chunk)
 {
   struct request *r = http_x_data(x);
   if (r->replied)
     return;
-  if (message_count(r, chunk.n))
+  if (hold(r, (uint64_t)chunk.n * MESSAGE_TIMES))
     buf_adds(&r->body, chunk);
   else
-    reply_error(r, 429, MCP_INVALID_REQUEST, "this team has too many bytes of messages under way ('mcp_team_mb')");
+    refuse_busy(r);
 }
 
 static void on_body_end(struct http_x *x)
@@ -411,6 +420,8 @@ static void on_body_end(struct http_x *x)
     return;
   if (buf_failed(&r->body))
     reply_error(r, 413, MCP_INVALID_REQUEST, "the message is too large");
+  else if (str_is(h->method, "POST") && !hold(r, CALL_HOLDS))
+    refuse_busy(r);
   else if (str_is(h->method, "POST"))
     take_message(r);
   else if (str_is(h->method, "DELETE"))

@@ -7,6 +7,7 @@ Requests end with their calls, and a session keeps its sandbox.
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any
 
 from support.tenants import Tenants
@@ -116,3 +117,21 @@ def test_a_sandbox_that_was_chosen_is_found_again_after_a_pause(tenants: Tenants
     for each in (first, chosen):
         tool(tenants.victim, session, "kill_sandbox", sandbox=each)
     assert tenants.victim.call("DELETE", "/mcp", headers={"Mcp-Session-Id": session}).status == 204
+
+
+def test_calls_under_way_are_bounded_for_each_team(tenants: Tenants) -> None:
+    box = tenants.attacker.create()
+    sessions = [begin(tenants.attacker) for _ in range(6)]
+    asked = {"name": "run_command", "arguments": {"sandbox": box.id, "command": "sleep 3"}}
+    message = {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": asked}
+    with ThreadPoolExecutor(48) as many:
+        calls = [many.submit(say, tenants.attacker, message, session) for session in sessions for _ in range(8)]
+        refused = next(c.result() for c in as_completed(calls) if c.result().status != 200)
+        assert (refused.status, "mcp_team_mb" in refused.text) == (429, True), refused.text
+        own = begin(tenants.victim)
+        assert tool(tenants.victim, own, "run_command", command="echo here")["structuredContent"]["stdout"] == "here\n"
+        codes = [c.result().status for c in calls]
+    assert set(codes) == {200, 429}
+    assert 24 <= codes.count(200) <= 32
+    assert tool(tenants.attacker, sessions[0], "run_command", sandbox=box.id, command="true")["isError"] is False
+    box.kill()
