@@ -15,6 +15,7 @@
 #define PAUSE_MAX_MS 30000
 #define ANSWER_MAX   ((size_t)64 << 10)
 #define REQUESTS     64
+#define QUEUE_BYTES  ((size_t)256 << 20) /* of all that wait or are being sent; the role's memory is bounded */
 #define HEADERS_MAX  ((size_t)64 << 10)
 #define COMPLAIN_US  60000000
 
@@ -34,6 +35,7 @@ struct delivery {
   pthread_cond_t changed;
   struct request queue[REQUESTS];
   size_t first, n;
+  size_t bytes; /* of the queue, and of the request that is being sent */
   bool stopping;
   int64_t stop_us;
   struct delivery_counts counts;
@@ -179,8 +181,10 @@ static void *deliver(void *arg)
     d->n--;
     pthread_mutex_unlock(&d->mutex);
     bool sent = try_all(d, curl, &q);
+    size_t bytes = q.body.cap;
     buf_free(&q.body);
     pthread_mutex_lock(&d->mutex);
+    d->bytes -= bytes;
     d->counts.sent += sent;
     d->counts.failed += !sent;
   }
@@ -193,11 +197,12 @@ static void *deliver(void *arg)
 bool delivery_add(struct delivery *d, const char *path, struct buf *body)
 {
   pthread_mutex_lock(&d->mutex);
-  bool room = d->n < REQUESTS && !buf_failed(body);
+  bool room = d->n < REQUESTS && d->bytes + body->cap <= QUEUE_BYTES && !buf_failed(body);
   if (room) {
     struct request *q = &d->queue[(d->first + d->n++) % REQUESTS];
     snprintf(q->path, sizeof(q->path), "%s", path);
     q->body = *body;
+    d->bytes += body->cap;
     *body = BUF_INIT(body->max);
     pthread_cond_signal(&d->changed);
   } else {
