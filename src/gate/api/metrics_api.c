@@ -67,9 +67,10 @@ static void add_marked_phases(struct span *s, const struct wire_trace *m)
   span_phase_add(s, "store", m->ready_us, m->kept_us);
 }
 
+/* Strangers, who have shown no key that is one, put nothing into anybody's traces. */
 static void trace_api(struct req *r, int status)
 {
-  const char *name = tracing_on(r->gate) ? span_name(r) : NULL;
+  const char *name = tracing_on(r->gate) && r->team.id[0] ? span_name(r) : NULL;
   r->traced = name && tracing_begin(r->gate, http_x_head(r->x), &r->trace);
   if (!r->traced)
     return;

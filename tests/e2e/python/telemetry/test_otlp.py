@@ -28,6 +28,7 @@ from support.waiting import eventually
 
 EXPORTER_USER = 64996  # the setting otlp_uid
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+STRANGE = "f" * 32
 
 
 def with_bytes(value: Any) -> Any:
@@ -185,10 +186,15 @@ def test_a_traceparent_is_gone_on_with_or_obeyed(server: Server, collector: Coll
     span = eventually(lambda: named(collector, "create", seen["sandboxID"]), 20)
     assert span.trace_id.hex() == TRACE
     assert span.parent_span_id.hex() == PARENT
+    stranger = {"traceparent": f"00-{STRANGE}-{PARENT}-01"}
+    assert wire.call("POST", "/sandboxes", body, headers=stranger, with_key=False).status == 401
+    wrong = stranger | {"X-API-Key": "e2b_" + "0" * 40}
+    assert wire.call("POST", "/sandboxes", body, headers=wrong, with_key=False).status == 401
     for made in (seen, unseen):
         assert wire.call("DELETE", f"/sandboxes/{made['sandboxID']}").status == 204
     eventually(lambda: named(collector, "kill", unseen["sandboxID"]), 20)
     assert named(collector, "create", unseen["sandboxID"]) is None
+    assert STRANGE not in {s.trace_id.hex() for s in collector.spans()}
     headers = {"X-Admin-Token": server.admin, "Accept": "application/openmetrics-text"}
     text = wire.call("GET", "/metrics", headers=headers, with_key=False).text
     assert f'trace_id="{TRACE}"' in text  # an exemplar
