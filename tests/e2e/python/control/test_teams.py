@@ -21,11 +21,12 @@ def other(wire: Wire, team: str) -> Wire:
 
 
 def test_a_team_is_listed_with_its_limits(team: str) -> None:
-    cloche("team", "limit", team, "--boxes", "7", "--timeout", "90")
+    cloche("team", "limit", team, "--boxes", "7", "--timeout", "90", "--isolation", "process")
     line = next(row for row in cloche("team", "list").splitlines() if row.startswith(team))
-    running, boxes, creates, timeout, *others = line.split()[-11:]
-    assert (running, boxes, creates, timeout) == ("0", "7", "-", "90")
+    running, boxes, creates, timeout, *others, isolation = line.split()[-12:]
+    assert (running, boxes, creates, timeout, isolation) == ("0", "7", "-", "90", "process")
     assert others == ["-"] * 7
+    cloche("team", "limit", team, "--isolation", "default")
 
 
 def test_running_boxes_are_limited_and_pauses_free_a_place(other: Wire, team: str) -> None:
