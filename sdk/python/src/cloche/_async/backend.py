@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from typing import Any, Iterable, List, Optional, cast
+from typing import Any, Coroutine, Iterable, List, Optional, cast
 
 import httpcore
 
@@ -131,10 +131,9 @@ class Stream(httpcore.AsyncNetworkStream):
         self, ssl_context: ssl.SSLContext, server_hostname: Optional[str] = None, timeout: Optional[float] = None
     ) -> httpcore.AsyncNetworkStream:
         loop = asyncio.get_running_loop()
+        handshake = loop.start_tls(self._transport, self._protocol, ssl_context, server_hostname=server_hostname)
         try:
-            upgraded = await asyncio.wait_for(
-                loop.start_tls(self._transport, self._protocol, ssl_context, server_hostname=server_hostname), timeout
-            )
+            upgraded = await _finish(handshake, timeout)
         except asyncio.TimeoutError:
             self._transport.abort()
             raise httpcore.ConnectTimeout("the TLS handshake took too long") from None
@@ -151,6 +150,31 @@ class Stream(httpcore.AsyncNetworkStream):
         return self._transport.get_extra_info({"server_addr": "peername", "client_addr": "sockname"}.get(info, info))
 
 
+def _abandon(task: asyncio.Future[Any]) -> None:
+    """Closes a connection that nobody waits for any more."""
+    if task.cancelled() or task.exception() is not None:
+        return
+    made: Any = task.result()  # a transport, or one with its protocol
+    transport: Any = made if hasattr(made, "abort") else made[0]
+    transport.abort()
+
+
+async def _finish(work: Coroutine[Any, Any, Any], timeout: Optional[float]) -> Any:
+    """As `asyncio.wait_for`, which before Python 3.12 loses a cancellation that comes as the work ends."""
+    task = asyncio.ensure_future(work)
+    try:
+        done, _ = await asyncio.wait({task}, timeout=timeout)
+    except asyncio.CancelledError:
+        task.cancel()
+        task.add_done_callback(_abandon)
+        raise
+    if not done:
+        task.cancel()
+        task.add_done_callback(_abandon)
+        raise asyncio.TimeoutError
+    return task.result()
+
+
 class Backend(httpcore.AsyncNetworkBackend):
     async def connect_tcp(
         self,
@@ -163,7 +187,7 @@ class Backend(httpcore.AsyncNetworkBackend):
         loop = asyncio.get_running_loop()
         source = None if local_address is None else (local_address, 0)
         try:
-            transport, protocol = await asyncio.wait_for(
+            transport, protocol = await _finish(
                 loop.create_connection(_Protocol, host, port, local_addr=source), timeout
             )
         except asyncio.TimeoutError:
