@@ -36,7 +36,7 @@ void microvm_open(struct warden *w)
     log_warn("isolation is microvm, and no guest can be started, so no box either: %s", why.msg);
 }
 
-/* A snapshot's memory is of the tier that its sandbox had; the team's wish is for new ones. */
+/* What holds for a create that names no tier. */
 static unsigned wished(const struct warden *w, const struct build *build, struct str team)
 {
   const struct row_team *t = catalog_team(w->catalog, team);

@@ -6,6 +6,7 @@
 #include "gate/api/volume/mount_list.h"
 #include "gate/api/sandbox/identity_tokens.h"
 #include "gate/api/sandbox/network.h"
+#include "wire/isolation.h"
 
 #include <stdio.h>
 
@@ -100,11 +101,12 @@ static bool want_lifecycle(struct req *r, struct create_request *o)
 static bool want_isolation(struct req *r, struct create_request *o)
 {
   const struct json *v = json_get(r->json, "isolation");
-  struct str word = json_text(v, STR_NONE);
+  unsigned isolation = ISOLATION_ANY;
   if (!json_given(v))
     return true;
-  o->flags |= str_is(word, "microvm") ? BOX_MICROVM : str_is(word, "process") ? BOX_PROCESS : 0;
-  if (o->flags & (BOX_MICROVM | BOX_PROCESS))
+  isolation_read(json_text(v, STR_NONE), &isolation);
+  o->flags |= isolation == ISOLATION_MICROVM ? BOX_MICROVM : isolation == ISOLATION_PROCESS ? BOX_PROCESS : 0;
+  if (isolation != ISOLATION_ANY)
     return true;
   api_error(r, 400, "'isolation' must be \"process\" or \"microvm\"");
   return false;
