@@ -272,11 +272,17 @@ static void make_trees(struct trees *t, const struct child_plan *plan)
   }
 }
 
-/* The new root goes on top of "/", and the pair of dots swaps them without a directory for the old one. */
-static void enter_root(int root, bool shared)
+/* Hosts with systemd share their mounts between namespaces: without this a zygote's mounts would reach the host, and
+ * the devices of a box would follow the host's, which criu can't restore. */
+static void leave_host_mounts(void)
 {
-  if (shared && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL)) /* a zygote's mounts must not reach the host */
+  if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
     die("making mounts private", NULL);
+}
+
+/* The new root goes on top of "/", and the pair of dots swaps them without a directory for the old one. */
+static void enter_root(int root)
+{
   if (move_mount(root, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH))
     die("placing the root", NULL);
   if (fchdir(root) || syscall(SYS_pivot_root, ".", ".") || umount2(".", MNT_DETACH) || chdir("/"))
@@ -382,9 +388,10 @@ static void place_groups(const struct orders *o)
 static void build_root(const struct child_plan *plan, struct orders *o)
 {
   struct trees t;
+  leave_host_mounts();
   make_trees(&t, plan);
   take_orders(o);
-  enter_root(o->root, plan->run_as != 0);
+  enter_root(o->root);
   close(o->root);
   umask(0);
   place(t.proc, "/proc");
@@ -581,8 +588,9 @@ static void arrange_for_vm(const struct orders *o)
  * back: neither root of the box's ids nor a file capability. */
 static void confine_vm(const struct child_plan *plan, struct orders *o)
 {
+  leave_host_mounts();
   take_orders(o);
-  enter_root(o->root, false);
+  enter_root(o->root);
   if (o->view >= 0)
     place(o->view, "/dev");
   limit_resources(o->open_files, false);

@@ -417,6 +417,7 @@ static int make_cache(const struct jail_spec *spec, pid_t pid, int *out, struct 
   cleanup_fd int tree =
       userns < 0 ? -1 : open_tree(spec->cache, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
   struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
+                            .propagation = MS_PRIVATE,
                             .userns_fd = (uint64_t)userns};
   if (tree < 0 || mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)))
     return err_errno(err, "mounting the cache of box %s", spec->id);
@@ -476,7 +477,8 @@ static int open_clock(const struct jail_spec *spec, pid_t pid)
 static int open_groups(const struct jail_spec *spec, int *fds, size_t *n, uint8_t *given, struct err *err)
 {
   const struct mount_attr attr = {.attr_set =
-                                      MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC};
+                                      MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC,
+                                  .propagation = MS_PRIVATE};
   for (size_t i = 0; i < CGROUP_SHOWN_MAX; i++) {
     char dir[PATH_MAX];
     if (cgroup_host()->shown(spec->instance, spec->id, i, dir, sizeof(dir)))

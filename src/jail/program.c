@@ -36,7 +36,7 @@ static int make_empty(void)
 
 static int clone_of(const char *path)
 {
-  struct mount_attr attr = {.attr_set = ATTRIBUTES};
+  struct mount_attr attr = {.attr_set = ATTRIBUTES, .propagation = MS_PRIVATE};
   cleanup_fd int tree = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
   return tree < 0 || mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)) ? -errno : steal_fd(&tree);
 }

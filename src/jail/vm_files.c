@@ -44,7 +44,8 @@ static int keep(struct vm_files *f, int fd)
 static int open_root(const char *parts, int *out, struct err *err)
 {
   char path[PATH_MAX];
-  const struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};
+  const struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
+                                  .propagation = MS_PRIVATE};
   snprintf(path, sizeof(path), "%s/root", parts);
   cleanup_fd int tree = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
   if (tree < 0 || mount_setattr(tree, "", AT_EMPTY_PATH, (struct mount_attr *)&attr, sizeof(attr)))

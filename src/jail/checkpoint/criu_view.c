@@ -71,7 +71,8 @@ static int view_files(int checkpoint, int userns, struct err *err)
 {
   if (fchmod(checkpoint, 0711) || (fchmodat(checkpoint, "timens-0.img", 0644, 0) && errno != ENOENT))
     return err_errno(err, "opening a checkpoint for its box's owner");
-  struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP | MOUNT_ATTR_RDONLY, .userns_fd = (uint64_t)userns};
+  struct mount_attr attr = {
+      .attr_set = MOUNT_ATTR_IDMAP | MOUNT_ATTR_RDONLY, .propagation = MS_PRIVATE, .userns_fd = (uint64_t)userns};
   cleanup_fd int fd = open_tree(checkpoint, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
   if (fd < 0 || mount_setattr(fd, "", AT_EMPTY_PATH, &attr, sizeof(attr)))
     return err_errno(err, "mounting a checkpoint");

@@ -466,7 +466,8 @@ static int check(const char *heaps, const char *name, int fd, struct err *err)
 
 int zygote_heap_open(const char *heaps, const char *name, int userns, struct err *err)
 {
-  struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP | MOUNT_ATTR_RDONLY, .userns_fd = (uint64_t)userns};
+  struct mount_attr attr = {
+      .attr_set = MOUNT_ATTR_IDMAP | MOUNT_ATTR_RDONLY, .propagation = MS_PRIVATE, .userns_fd = (uint64_t)userns};
   if (!zygote_heap_name_valid(name))
     return err_set(err, -EBADMSG, "the checkpoint is damaged: '%s' is not the name of a zygote's memory", name);
   cleanup_fd int dir = open_tree(AT_FDCWD, heaps, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);

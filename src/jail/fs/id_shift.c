@@ -63,7 +63,7 @@ int id_shift_open(const char *shifted, const char *layer, uint32_t id_base, stru
   pthread_mutex_unlock(&lock);
   if (r)
     return r;
-  struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
+  struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY, .propagation = MS_PRIVATE};
   cleanup_fd int tree = open_tree(AT_FDCWD, copy, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
   if (tree < 0 || mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)))
     return err_errno(err, "opening the copy %s", copy);

@@ -43,7 +43,7 @@ struct maker {
 
 static int clone_mount(int at, const char *path, uint64_t attributes)
 {
-  struct mount_attr attr = {.attr_set = attributes};
+  struct mount_attr attr = {.attr_set = attributes, .propagation = MS_PRIVATE};
   unsigned empty = path[0] ? 0 : AT_EMPTY_PATH;
   cleanup_fd int tree = open_tree(at, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | empty);
   return tree < 0 || mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)) ? -1 : steal_fd(&tree);

@@ -27,10 +27,12 @@
 #define BUSY_TRIES 400
 #define LEAVE_US   30000000 /* for a former mount of the same directory to go */
 
-/* Gives a detached mount the ids of the box. */
+/* Gives a detached mount the ids of the box. A clone is a peer of the mount it was made of, which on a host with
+ * systemd is a shared one: what is mounted below it would appear on the host. */
 static int map_ids(int tree, int userns, unsigned attributes)
 {
-  struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP | attributes, .userns_fd = (uint64_t)userns};
+  struct mount_attr attr = {
+      .attr_set = MOUNT_ATTR_IDMAP | attributes, .propagation = MS_PRIVATE, .userns_fd = (uint64_t)userns};
   return mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)) ? -errno : 0;
 }
 
@@ -196,6 +198,15 @@ static int list_layers(struct stage *s, const struct clones *c, struct buf *list
   return r ? r : buf_failed(list) ? -E2BIG : 0;
 }
 
+/* A clone of what is mounted there, without a place. Below a shared mount the original is shared, too; a process could
+ * not make such a clone its root. */
+static int stage_take(const char *name)
+{
+  struct mount_attr attr = {.propagation = MS_PRIVATE};
+  cleanup_fd int fd = open_tree(AT_FDCWD, name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+  return fd < 0 || mount_setattr(fd, "", AT_EMPTY_PATH, &attr, sizeof(attr)) ? -errno : steal_fd(&fd);
+}
+
 static int mount_by_name(const struct overlay_layers *l, const struct clones *c)
 {
   char name[STAGE_NAME];
@@ -208,10 +219,7 @@ static int mount_by_name(const struct overlay_layers *l, const struct clones *c)
     r = stage_place(&stage, name);
   if (!r && mount("overlay", name, "overlay", MS_NODEV, list.p))
     r = -errno;
-  if (r)
-    return r;
-  int fd = open_tree(AT_FDCWD, name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-  return fd < 0 ? -errno : fd;
+  return r ? r : stage_take(name);
 }
 
 /* -------------------------------------------------------------------------------------------------------------- */
@@ -357,8 +365,7 @@ static int view_by_name(const char *dir, const struct clones *c)
     r = stage_place(&stage, name);
   if (!r && mount("overlay", name, "overlay", MS_NODEV | MS_RDONLY, buf_z(&list)))
     r = -errno;
-  int fd = r ? -1 : open_tree(AT_FDCWD, name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-  return r ? r : fd < 0 ? -errno : fd;
+  return r ? r : stage_take(name);
 }
 
 static int view_by_fd(const struct clones *c)

@@ -271,7 +271,7 @@ int volume_backing_sweep(const struct volume_place *p, int64_t until_us)
 static int detached(const struct volume_place *p, const char *id, struct err *err)
 {
   char path[PATH_MAX];
-  struct mount_attr attr = {.attr_set = ATTRIBUTES};
+  struct mount_attr attr = {.attr_set = ATTRIBUTES, .propagation = MS_PRIVATE};
   int r = p->directory ? tree_path(path, p, id, err) : image_path(path, p, id, err);
   if (r)
     return r;

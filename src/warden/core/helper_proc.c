@@ -211,7 +211,8 @@ static int judge(struct run *r, int cut, int status, struct err *err)
 /* A clone of a directory's or file's mount, to be placed in another namespace; -1 where there is none. */
 static int clone_mount(int fd, bool read_only, int *out, struct err *err)
 {
-  struct mount_attr attr = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (read_only ? MOUNT_ATTR_RDONLY : 0)};
+  struct mount_attr attr = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (read_only ? MOUNT_ATTR_RDONLY : 0),
+                            .propagation = MS_PRIVATE};
   if (fd < 0)
     return 0;
   *out = open_tree(fd, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
