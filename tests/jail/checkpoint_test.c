@@ -917,6 +917,25 @@ static void this_host_dumps_and_restores(void **state)
   assert_true(jail_criu_prove(&none, test_host.instance, test_host.top, test_host.extra, argv, &why) < 0);
 }
 
+/* As an installed one in a container's root. The mount is of this program's own namespace. */
+static void a_layer_that_can_not_map_ids_is_proved_by_a_copy(void **state)
+{
+  static const char *const argv[] = {"/cloche/guest", NULL};
+  struct err why = ERR_NONE;
+  char ram[PATH_MAX], command[3 * PATH_MAX];
+  snprintf(ram, sizeof(ram), "%s/ram", test_host.top);
+  assert_int_equal(mkdir(ram, 0755), 0);
+  assert_int_equal(mount("none", ram, "ramfs", 0, "mode=755"), 0);
+  snprintf(command, sizeof(command), "cp -a %s/. %s/", test_host.extra, ram);
+  assert_int_equal(system(command), 0);
+  size_t entries = count_entries(test_host.top);
+  int r = jail_criu_prove(&criu, test_host.instance, test_host.top, ram, argv, &why);
+  assert_int_equal(umount2(ram, MNT_DETACH), 0);
+  if (r)
+    fail_msg("%s", why.msg);
+  assert_int_equal(count_entries(test_host.top), entries);
+}
+
 int main(int argc, char **argv)
 {
   const struct CMUnitTest tests[] = {
@@ -948,6 +967,7 @@ int main(int argc, char **argv)
       cmocka_unit_test(a_transient_checkpoint_serves_at_once_and_never_again),
       cmocka_unit_test(cycles_leave_nothing_behind),
       cmocka_unit_test(this_host_dumps_and_restores),
+      cmocka_unit_test(a_layer_that_can_not_map_ids_is_proved_by_a_copy),
   };
   return run_checkpoint_tests(argc, argv, tests, ARRAY_LEN(tests));
 }

@@ -3,6 +3,8 @@
  * restore of a tiny box do. */
 #include "jail/checkpoint/checkpoint.h"
 
+#include "base/path.h"
+
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -38,9 +40,10 @@ int jail_criu_prove(const struct jail_criu *criu, const char *instance, const ch
 {
   static const char *const env[] = {"PATH=/bin", NULL};
   const char *const lowers[] = {lower, NULL};
-  char id[24], box[PATH_MAX], checkpoint[PATH_MAX], runtime[PATH_MAX];
+  char id[24], box[PATH_MAX], checkpoint[PATH_MAX], shifted[PATH_MAX], runtime[PATH_MAX];
   snprintf(id, sizeof(id), "proof-%d", getpid());
   if ((size_t)snprintf(box, sizeof(box), "%s/%s", dir, id) >= sizeof(box) ||
+      (size_t)snprintf(shifted, sizeof(shifted), "%s/%s.shifted", dir, id) >= sizeof(shifted) ||
       (size_t)snprintf(checkpoint, sizeof(checkpoint), "%s/%s.checkpoint", dir, id) >= sizeof(checkpoint))
     return err_set(why, -ENAMETOOLONG, "path too long: %s", dir);
   if ((size_t)snprintf(runtime, sizeof(runtime), "%s" JAIL_RUNTIME, lower) >= sizeof(runtime))
@@ -52,6 +55,7 @@ int jail_criu_prove(const struct jail_criu *criu, const char *instance, const ch
                            .dir = box,
                            .lowers = lowers,
                            .runtime = access(runtime, F_OK) ? NULL : runtime,
+                           .shifted = shifted,
                            .id_base = PROOF_IDS,
                            .hostname = "proof",
                            .argv = argv,
@@ -61,6 +65,7 @@ int jail_criu_prove(const struct jail_criu *criu, const char *instance, const ch
   int r = prove(criu, &spec, checkpoint, why);
   jail_remove(instance, id, box, NULL);
   jail_checkpoint_remove(checkpoint, NULL);
+  path_remove_tree(AT_FDCWD, shifted);
   return r;
 }
 
