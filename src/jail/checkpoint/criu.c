@@ -171,34 +171,48 @@ static int read_answer(struct str s, struct answer *a)
 
 /* --- the child ------------------------------------------------------------------------------------------------ */
 
-/* One tmpfs for all runs of this process; it has no name anywhere. */
-static int shared_run = -1;
-
-static void make_run(void)
+static int make_dirs(int run)
 {
-  cleanup_fd int fs = fsopen("tmpfs", FSOPEN_CLOEXEC);
-  if (fs >= 0 && !fsconfig(fs, FSCONFIG_SET_STRING, "mode", "755", 0) &&
-      !fsconfig(fs, FSCONFIG_SET_STRING, "size", "16m", 0) && !fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0))
-    shared_run = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID);
-  if (shared_run >= 0 && (mkdirat(shared_run, "root", 0755) || mkdirat(shared_run, "checkpoint", 0755) ||
-                          mkdirat(shared_run, "own", 0755) || mkdirat(shared_run, "runtime", 0755) ||
-                          mkdirat(shared_run, "boot_id", 0755) || mkdirat(shared_run, "view", 0755)))
-    shared_run = -1;
-  if (shared_run >= 0 && mkdirat(shared_run, "volumes", 0755))
-    shared_run = -1;
-  for (unsigned i = 0; shared_run >= 0 && i < JAIL_VOLUMES_MAX; i++) {
+  static const char *const dirs[] = {"root", "checkpoint", "own", "runtime", "boot_id", "view", "volumes"};
+  for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
+    if (mkdirat(run, dirs[i], 0755))
+      return -1;
+  for (unsigned i = 0; i < JAIL_VOLUMES_MAX; i++) {
     char name[32];
     snprintf(name, sizeof(name), "volumes/%u", i);
-    if (mkdirat(shared_run, name, 0755))
-      shared_run = -1;
+    if (mkdirat(run, name, 0755))
+      return -1;
   }
+  return 0;
 }
 
+/* A tmpfs that has no name anywhere. */
+static int make_run(void)
+{
+  cleanup_fd int fs = fsopen("tmpfs", FSOPEN_CLOEXEC);
+  if (fs < 0 || fsconfig(fs, FSCONFIG_SET_STRING, "mode", "755", 0) ||
+      fsconfig(fs, FSCONFIG_SET_STRING, "size", "16m", 0) || fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0))
+    return -1;
+  cleanup_fd int run = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID);
+  return run < 0 || make_dirs(run) ? -1 : steal_fd(&run);
+}
+
+/* One for all runs of this process. */
+static int shared_run = -1;
+
+static void make_shared_run(void)
+{
+  shared_run = make_run();
+}
+
+/* Kernels before 6.15 clone no mount that has no place: there each run has a tmpfs of its own. */
 static int run_clone(struct err *err)
 {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pthread_once(&once, make_run);
+  pthread_once(&once, make_shared_run);
   int fd = shared_run < 0 ? -1 : open_tree(shared_run, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+  if (fd < 0)
+    fd = make_run();
   return fd < 0 ? err_errno(err, "making criu's tmpfs") : fd;
 }
 

@@ -39,6 +39,7 @@ static uint64_t tsc_khz;
 
 static void measure_tsc(void)
 {
+#ifdef __x86_64__ /* guests are of this architecture only */
   struct timespec a, b;
   clock_gettime(CLOCK_MONOTONIC_RAW, &a);
   uint64_t from = __builtin_ia32_rdtsc(), ns;
@@ -47,6 +48,7 @@ static void measure_tsc(void)
     ns = (uint64_t)(b.tv_sec - a.tv_sec) * 1000000000 + (uint64_t)(b.tv_nsec - a.tv_nsec);
   } while (ns < CALIBRATION);
   tsc_khz = (__builtin_ia32_rdtsc() - from) * 1000000 / ns;
+#endif
 }
 
 void vm_kernel_parameters(struct buf *b, enum vm_accel accel, const char *more)
