@@ -156,6 +156,8 @@ static int migrate(struct sqlite_store *q, struct err *err)
       return r;
     }
   }
+  if (have < want) /* the file itself says its version, not the log alone: packages look there before a downgrade */
+    sqlite3_wal_checkpoint_v2(q->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
   return 0;
 }
 
