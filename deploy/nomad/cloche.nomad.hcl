@@ -44,7 +44,7 @@ job "cloche" {
       check {
         type     = "http"
         port     = "metrics"
-        path     = "/health"
+        path     = "/readyz"
         interval = "10s"
         timeout  = "5s"
       }
