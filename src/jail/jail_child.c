@@ -68,6 +68,7 @@ struct orders {
   unsigned given_n;
   bool unified;
   unsigned open_files;
+  uint64_t file_bytes;
   const char *console;
   char *argv[CHILD_TEXTS + 1], *env[CHILD_TEXTS + 1];
 };
@@ -117,6 +118,7 @@ static void take_orders(struct orders *o)
       die("moving a descriptor", NULL);
   o->unified = head.unified;
   o->open_files = head.open_files;
+  o->file_bytes = head.file_bytes;
   o->console = head.console ? next_text(&at, end) : NULL;
   take_texts(o->argv, head.args, &at, end);
   take_texts(o->env, head.envs, &at, end);
@@ -584,6 +586,14 @@ static void arrange_for_vm(const struct orders *o)
     die("closing the host's descriptors", NULL);
 }
 
+/* The disk is a file of the host that QEMU may write to: without a limit it could grow past what the box may have. */
+static void limit_file_size(uint64_t bytes)
+{
+  const struct rlimit r = {bytes, bytes};
+  if (bytes && setrlimit(RLIMIT_FSIZE, &r))
+    die("limiting the size of files", NULL);
+}
+
 /* A read-only root without /proc and /sys; /dev has what `view` brings, if anything. No right is left, and none comes
  * back: neither root of the box's ids nor a file capability. */
 static void confine_vm(const struct child_plan *plan, struct orders *o)
@@ -594,6 +604,7 @@ static void confine_vm(const struct child_plan *plan, struct orders *o)
   if (o->view >= 0)
     place(o->view, "/dev");
   limit_resources(o->open_files, false);
+  limit_file_size(o->file_bytes);
   arrange_for_vm(o);
   load_filter(plan);
   drop_bounding();

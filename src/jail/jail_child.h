@@ -39,6 +39,7 @@ struct child_params {
   uint8_t given;                                               /* descriptors for the program */
   uint16_t args, envs;
   uint32_t open_files;
+  uint64_t file_bytes; /* no file may grow past it; 0: any size. For QEMU, whose disk is a file of the host */
 };
 
 struct child_failure {

@@ -308,7 +308,7 @@ static void plan_child(const struct jail_spec *spec, struct jail_created *b, con
 
 static int begin_child(const struct jail_spec *spec, struct jail_created *b, struct err *err)
 {
-  const struct sock_fprog *filter = spec->zygote ? filter_zygote(err) : filter_get(err);
+  const struct sock_fprog *filter = spec->zygote ? filter_zygote(err) : spec->vm ? filter_vm(err) : filter_get(err);
   int pair[2];
   if (!filter)
     return -EINVAL;
@@ -546,7 +546,7 @@ static int send_vm_root(const struct jail_spec *spec, const struct jail_created 
   if (r)
     return r;
   struct jail_spec own = *spec;
-  struct child_params given = {.view = files.devices >= 0, .given = (uint8_t)files.n};
+  struct child_params given = {.view = files.devices >= 0, .given = (uint8_t)files.n, .file_bytes = files.file_bytes};
   own.argv = files.argv;
   own.env = files.env;
   own.runtime = own.console = NULL;

@@ -13,12 +13,15 @@
 
 #include <linux/keyctl.h>
 #include <linux/audit.h>
+#include <linux/if_tun.h>
 #include <linux/netlink.h>
 #include <linux/seccomp.h>
+#include <linux/sockios.h>
 #include <pthread.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -106,7 +109,7 @@ static bool is_in(const unsigned *list, size_t n, unsigned value)
   return false;
 }
 
-enum kind { KIND_BOX, KIND_ZYGOTE, KINDS };
+enum kind { KIND_BOX, KIND_ZYGOTE, KIND_VM, KINDS };
 
 /* What a fork of a zygote calls before it has the box's own filter: see kernels/python/enter_box.c. */
 static bool is_entering(int call)
@@ -168,10 +171,60 @@ static int deny_escapes(scmp_filter_ctx ctx, enum kind kind)
 {
   const scmp_datum_t user = CLONE_NEWUSER;
   int r = deny_list(ctx, namespace_denials, ARRAY_LEN(namespace_denials), kind);
-  if (!r)
+  if (!r && kind != KIND_VM) /* there all of it is denied */
     r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(unshare), 1, SCMP_A0(SCMP_CMP_MASKED_EQ, user, user));
   if (!r)
     r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1, SCMP_A0(SCMP_CMP_MASKED_EQ, user, user));
+  return r;
+}
+
+/* Around a guest. Other processes, System V objects, devices, roots and everything that is neither a file, a thread nor
+ * a local socket: QEMU gets what it needs as descriptors. */
+static const struct denial vm_denials[] = {
+    {SCMP_SYS(ptrace), EPERM},
+    {SCMP_SYS(process_vm_readv), EPERM},
+    {SCMP_SYS(process_vm_writev), EPERM},
+    {SCMP_SYS(process_madvise), EPERM},
+    {SCMP_SYS(process_mrelease), EPERM},
+    {SCMP_SYS(pidfd_open), EPERM},
+    {SCMP_SYS(pidfd_getfd), EPERM},
+    {SCMP_SYS(pidfd_send_signal), EPERM},
+    {SCMP_SYS(kcmp), EPERM},
+    {SCMP_SYS(chroot), EPERM},
+    {SCMP_SYS(mknod), EPERM},
+    {SCMP_SYS(mknodat), EPERM},
+    {SCMP_SYS(name_to_handle_at), EPERM},
+    {SCMP_SYS(unshare), EPERM},
+    {SCMP_SYS(personality), EPERM},
+    {SCMP_SYS(shmget), ENOSYS},
+    {SCMP_SYS(shmat), ENOSYS},
+    {SCMP_SYS(shmctl), ENOSYS},
+    {SCMP_SYS(semget), ENOSYS},
+    {SCMP_SYS(msgget), ENOSYS},
+    {SCMP_SYS(mq_open), ENOSYS},
+    {SCMP_SYS(inotify_init), ENOSYS},
+    {SCMP_SYS(inotify_init1), ENOSYS},
+    {SCMP_SYS(io_setup), ENOSYS},
+    {SCMP_SYS(adjtimex), EPERM},
+    {SCMP_SYS(clock_adjtime), EPERM},
+    {SCMP_SYS(sethostname), EPERM},
+    {SCMP_SYS(setdomainname), EPERM},
+    {SCMP_SYS(landlock_create_ruleset), ENOSYS},
+};
+
+/* What the tap answers to whoever holds it, without asking for a right. */
+static const unsigned vm_ioctls[] = {TUNSETIFF,          TUNSETPERSIST,  TUNSETOWNER,      TUNSETGROUP,
+                                     TUNSETLINK,         TUNSETDEBUG,    TUNSETIFINDEX,    TUNATTACHFILTER,
+                                     TUNDETACHFILTER,    TUNSETTXFILTER, TUNSETFILTEREBPF, TUNSETCARRIER,
+                                     TUNSETSTEERINGEBPF, _IO('T', 227),  SIOCSIFHWADDR,    SIOCGSKNS};
+
+static int deny_to_vm(scmp_filter_ctx ctx)
+{
+  int r = deny_list(ctx, vm_denials, ARRAY_LEN(vm_denials), KIND_VM);
+  for (size_t i = 0; i < ARRAY_LEN(vm_ioctls) && !r; i++)
+    r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1, LOW(1, vm_ioctls[i]));
+  if (!r)
+    r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_NE, AF_UNIX));
   return r;
 }
 
@@ -182,7 +235,7 @@ static int compose(scmp_filter_ctx ctx, enum kind kind)
     r = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
   if (!r)
     r = deny_list(ctx, denials, ARRAY_LEN(denials), kind);
-  if (!r)
+  if (!r && kind != KIND_VM)
     r = deny_sockets(ctx);
   if (!r)
     r = spare_first(ctx);
@@ -192,6 +245,8 @@ static int compose(scmp_filter_ctx ctx, enum kind kind)
                          SCMP_A0(SCMP_CMP_NE, KEYCTL_JOIN_SESSION_KEYRING));
   if (!r)
     r = deny_escapes(ctx, kind);
+  if (!r && kind == KIND_VM)
+    r = deny_to_vm(ctx);
   return r;
 }
 
@@ -261,4 +316,9 @@ const struct sock_fprog *filter_get(struct err *err)
 const struct sock_fprog *filter_zygote(struct err *err)
 {
   return get(KIND_ZYGOTE, err);
+}
+
+const struct sock_fprog *filter_vm(struct err *err)
+{
+  return get(KIND_VM, err);
 }

@@ -11,6 +11,8 @@ const struct sock_fprog *filter_get(struct err *err);
 /* For a zygote, which runs the libraries of a template that a stranger may have built: the same but for what its forks
  * need to enter a box. */
 const struct sock_fprog *filter_zygote(struct err *err);
+/* For the jail around a guest: the same, less all that QEMU has no use for. QEMU adds a filter of its own. */
+const struct sock_fprog *filter_vm(struct err *err);
 /* A filter of libseccomp as a program that a child between fork and exec can load. The memory is the caller's. */
 int filter_export(void *ctx, struct sock_fprog *out);
 

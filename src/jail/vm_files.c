@@ -19,7 +19,8 @@
 #include <sys/sysmacros.h>
 
 _Static_assert(CHILD_GIVEN >= VM_LAYER_FD - 3 + GUEST_LAYER_MAX, "room for every layer");
-#define VM_USER   1000 /* as in jail_child.c */
+#define VM_USER   1000                 /* as in jail_child.c */
+#define VM_STATE  ((uint64_t)16 << 20) /* of devices, beside the memory */
 #define KVM_MAJOR 10
 #define KVM_MINOR 232
 
@@ -88,6 +89,16 @@ static int open_scratch(const struct jail_spec *spec, struct err *err)
   return r ? r : fd < 0 ? err_errno(err, "opening %s", image) : fd;
 }
 
+/* The disk keeps its size. A memory file or a saved state may be as large as the guest's memory. */
+static int limit_files(int scratch, uint64_t memory, uint64_t *out, struct err *err)
+{
+  struct stat st;
+  if (fstat(scratch, &st))
+    return err_errno(err, "looking at a guest's disk");
+  *out = MAX((uint64_t)st.st_size, memory + VM_STATE);
+  return 0;
+}
+
 static int open_layers(const struct jail_spec *spec, struct vm_files *f, unsigned *layers, struct err *err)
 {
   int r = 0;
@@ -124,6 +135,7 @@ int vm_files_open(const struct jail_spec *spec, pid_t pid, struct vm_files *f, s
     err_errno(err, "opening /dev/null");
   r = r ? r : keep(f, open_tap(spec, pid, err));
   r = r ? r : keep(f, open_scratch(spec, err));
+  r = r ? r : limit_files(f->fds[f->n - 1], vm->memory, &f->file_bytes, err);
   r = r ? r : open_layers(spec, f, &m.layers, err);
   if (r)
     return r;

@@ -10,6 +10,7 @@ struct vm_files {
   int root, devices;    /* detached mounts; devices -1: none */
   int fds[CHILD_GIVEN]; /* standard input and output, then what vm/vm_argv.h numbers */
   size_t n;
+  uint64_t file_bytes; /* what no file of QEMU may grow past */
   const char *const *argv, *const *env;
   struct arena arena;
 };

@@ -3,8 +3,11 @@
  *
  * It takes "try NAME", "list" or "surface" on fd 3, makes the attempt in a process of its own (an attempt may leave it
  * broken) and answers "held REASON" or "escaped WHAT". Outside a box, "attempts NAME" tries one and prints the verdict:
- * the test uses it to show that harmless attempts do succeed outside of a box. */
+ * the test uses it to show that harmless attempts do succeed outside of a box. As /qemu it stands in QEMU's place
+ * beside warder (vm_escape_test.c): requests come as boot packets through the guest's port, facts with the
+ * configuration. */
 #include "attempts.h"
+#include "wire/guest_frame.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -18,6 +21,9 @@ struct facts facts;
 
 static const struct attempt *const groups[] = {mount_attempts, kernel_attempts, process_attempts, network_attempts,
                                                surface_attempts};
+static const struct attempt *const vm_groups[] = {mount_attempts, kernel_attempts, process_attempts, network_attempts,
+                                                  vm_attempts};
+static bool in_place_of_qemu;
 
 struct verdict escaped(const char *fmt, ...)
 {
@@ -81,7 +87,7 @@ struct verdict try_read(const char *path)
 static const struct attempt *find(const char *name)
 {
   for (size_t g = 0; g < sizeof(groups) / sizeof(groups[0]); g++)
-    for (const struct attempt *a = groups[g]; a->name; a++)
+    for (const struct attempt *a = (in_place_of_qemu ? vm_groups : groups)[g]; a->name; a++)
       if (strcmp(a->name, name) == 0)
         return a;
   return NULL;
@@ -108,14 +114,74 @@ static struct verdict make(const struct attempt *a)
   return out;
 }
 
+/* ---- the way to the test ---- */
+
+static void give(const char *text, size_t n)
+{
+  struct guest_frame head = {.length = (uint32_t)n, .word = GUEST_ANSWER};
+  if (in_place_of_qemu && write(GUEST_PORT_FD, &head, sizeof(head)) == (ssize_t)sizeof(head) &&
+      write(GUEST_PORT_FD, text, n) == (ssize_t)n)
+    return;
+  if (in_place_of_qemu || send(3, text, n, MSG_NOSIGNAL) < 0)
+    _exit(3);
+}
+
+static void take_whole(char *out, size_t n)
+{
+  for (ssize_t k; n > 0; out += k, n -= (size_t)k)
+    if ((k = read(GUEST_PORT_FD, out, n)) <= 0)
+      _exit(3);
+}
+
+static ssize_t take(char *out, size_t size)
+{
+  struct guest_frame head;
+  if (!in_place_of_qemu)
+    return recv(3, out, size, 0);
+  take_whole((char *)&head, sizeof(head));
+  if (head.length > size)
+    _exit(3);
+  take_whole(out, head.length);
+  return (ssize_t)head.length;
+}
+
+static void take_config(void)
+{
+  static char text[65536];
+  const struct guest_frame asks = {.word = GUEST_ASKS};
+  if (write(GUEST_PORT_FD, &asks, sizeof(asks)) != (ssize_t)sizeof(asks))
+    _exit(3);
+  char *end = text + take(text, sizeof(text));
+  for (char *at = text; at < end; at += strlen(at) + 1)
+    putenv(at);
+}
+
+/* ---- requests ---- */
+
 static void answer_try(const char *name)
 {
   char text[256];
   const struct attempt *a = find(name);
   struct verdict v = a ? make(a) : escaped("unknown attempt");
-  int n = snprintf(text, sizeof(text), "%s %s", v.held ? "held" : "escaped", v.why);
-  if (send(3, text, (size_t)n, MSG_NOSIGNAL) < 0)
-    _exit(3);
+  give(text, (size_t)snprintf(text, sizeof(text), "%s %s", v.held ? "held" : "escaped", v.why));
+}
+
+/* QEMU has the device, and no file of a box. */
+static bool is_for_boxes_only(const char *name)
+{
+  return strcmp(name, "open_dev_kvm") == 0 || strcmp(name, "write_into_a_lower_layer") == 0;
+}
+
+/* One name of the list, or nothing behind its end: all of them do not fit a guest's answer. */
+static void answer_name(size_t number)
+{
+  for (size_t g = 0; g < sizeof(vm_groups) / sizeof(vm_groups[0]); g++)
+    for (const struct attempt *a = vm_groups[g]; a->name; a++)
+      if (!is_for_boxes_only(a->name) && number-- == 0) {
+        give(a->name, strlen(a->name));
+        return;
+      }
+  give("", 1);
 }
 
 static void answer_list(void)
@@ -125,8 +191,7 @@ static void answer_list(void)
   for (size_t g = 0; g < sizeof(groups) / sizeof(groups[0]); g++)
     for (const struct attempt *a = groups[g]; a->name; a++)
       n += (size_t)snprintf(text + n, sizeof(text) - n, "%s\n", a->name);
-  if (send(3, text, n, MSG_NOSIGNAL) < 0)
-    _exit(3);
+  give(text, n);
 }
 
 /* In a process of its own, whose /proc/self is an ordinary one. */
@@ -156,6 +221,9 @@ static void learn(void)
 int main(int argc, char **argv)
 {
   static char line[256];
+  in_place_of_qemu = strcmp(argv[0], "/qemu") == 0;
+  if (in_place_of_qemu)
+    take_config();
   learn();
   if (argc == 2) {
     const struct attempt *a = find(argv[1]);
@@ -163,10 +231,14 @@ int main(int argc, char **argv)
     printf("%s %s\n", v.held ? "held" : "escaped", v.why);
     return 0;
   }
-  for (ssize_t n; (n = recv(3, line, sizeof(line) - 1, 0)) > 0;) {
+  for (ssize_t n; (n = take(line, sizeof(line) - 1)) > 0;) {
     line[n] = 0;
     if (strncmp(line, "try ", 4) == 0)
       answer_try(line + 4);
+    else if (strncmp(line, "name ", 5) == 0)
+      answer_name((size_t)strtoul(line + 5, NULL, 10));
+    else if (strncmp(line, "say ", 4) == 0)
+      vm_say(line + 4);
     else if (strcmp(line, "surface") == 0)
       answer_surface();
     else

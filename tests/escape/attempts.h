@@ -35,7 +35,7 @@ struct attempt {
 };
 
 extern const struct attempt mount_attempts[], kernel_attempts[], process_attempts[], network_attempts[],
-    surface_attempts[];
+    surface_attempts[], vm_attempts[];
 
 struct verdict escaped(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 struct verdict held(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -45,6 +45,8 @@ struct verdict refused(long result);
 struct verdict try_write(const char *path, const char *text);
 struct verdict try_read(const char *path);
 
+/* In QEMU's place: says something hostile to warder, by name. */
+void vm_say(const char *what);
 /* One line per finding, see tests/escape/surface.txt: "name PATH STATE", "write PATH -", "cost PATH HOW". Tells the
  * length. */
 size_t surface(char *out, size_t size);

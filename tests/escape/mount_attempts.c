@@ -116,8 +116,10 @@ static struct verdict climb_out_of_chroot(void)
 {
   char up[128] = "";
   int fd = open("/", O_RDONLY | O_DIRECTORY);
-  if (fd < 0 || chroot(room()) || fchdir(fd))
-    return escaped("could not even chroot");
+  if (fd < 0 || chroot(room()))
+    return refused(-1);
+  if (fchdir(fd))
+    return escaped("could not keep a directory");
   for (int i = 0; i < 20; i++)
     strncat(up, "../", sizeof(up) - strlen(up) - 1);
   if (chdir(up) || chroot("."))
@@ -136,7 +138,7 @@ static struct verdict follow_a_symlink_to_the_host(void)
 {
   unlink("/tmp/link");
   if (symlink(facts.file, "/tmp/link"))
-    return escaped("no symlink");
+    return refused(-1);
   return try_read("/tmp/link");
 }
 /* Handles name inodes without a path; inode 2 is the root of an ext4. */

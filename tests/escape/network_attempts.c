@@ -61,7 +61,7 @@ static struct verdict take_lo_down(void)
 {
   struct ifreq ifr = {.ifr_name = "lo"};
   int s = socket(AF_INET, SOCK_DGRAM, 0);
-  return refused(ioctl(s, SIOCSIFFLAGS, &ifr));
+  return s < 0 ? refused(-1) : refused(ioctl(s, SIOCSIFFLAGS, &ifr));
 }
 static struct verdict make_a_link(void)
 {
@@ -89,7 +89,7 @@ static struct verdict reach(const char *address, int port)
   struct sockaddr_in sa = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
   int s = socket(AF_INET, SOCK_STREAM, 0);
   inet_pton(AF_INET, address, &sa.sin_addr);
-  return refused(connect(s, (struct sockaddr *)&sa, sizeof(sa)));
+  return s < 0 ? refused(-1) : refused(connect(s, (struct sockaddr *)&sa, sizeof(sa)));
 }
 static struct verdict reach_the_hosts_loopback(void)
 {

@@ -107,6 +107,8 @@ static struct verdict become_an_unmapped_id(void)
 static struct verdict give_a_file_to_an_unmapped_id(void)
 {
   int fd = open("/tmp/gift", O_CREAT | O_WRONLY, 0600);
+  if (fd < 0)
+    return refused(-1);
   if (fchown(fd, 70000, 70000) == 0)
     return escaped("gave a file to an id outside the range");
   return errno == EINVAL ? held("EINVAL: no such id in here") : refused(-1);

@@ -53,6 +53,19 @@ static void there_is_no_monitor_and_nothing_by_default(void **state)
   assert_non_null(strstr(after(argv, "-M"), "microvm"));
 }
 
+static void the_guest_meets_few_devices_and_qemu_denies_itself_the_rest(void **state)
+{
+  static const char *const none[] = {"pci", "usb", "vga", "-vnc", "-spice", "-audio", "slirp", "user,id", "vhost"};
+  static const char *const denied[] = {"obsolete=deny", "elevateprivileges=deny", "spawn=deny", "resourcecontrol=deny"};
+  cleanup_arena struct arena a = ARENA_INIT(1 << 18);
+  const char *const *argv = vm_argv(&a, &(struct vm_machine){.cpus = 1, .layers = 2, .memory_mb = 512});
+  for (size_t i = 0; i < ARRAY_LEN(none); i++)
+    assert_int_equal(count(argv, none[i]), 0);
+  for (size_t i = 0; i < ARRAY_LEN(denied); i++)
+    assert_non_null(strstr(after(argv, "-sandbox"), denied[i]));
+  assert_true(!strncmp(after(argv, "-M"), "microvm,", 8) || !strcmp(after(argv, "-M"), "microvm"));
+}
+
 static void emulation_is_never_chosen_for_kvm(void **state)
 {
   cleanup_arena struct arena a = ARENA_INIT(1 << 18);
@@ -88,6 +101,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(only_the_scratch_disk_can_be_written),
       cmocka_unit_test(there_is_no_monitor_and_nothing_by_default),
+      cmocka_unit_test(the_guest_meets_few_devices_and_qemu_denies_itself_the_rest),
       cmocka_unit_test(emulation_is_never_chosen_for_kvm),
       cmocka_unit_test(the_largest_machine_fits_an_order),
   };
