@@ -169,6 +169,10 @@ static const struct setting settings[] = {
      "the same for builds, uploads and snapshots, 3/40 of the disk at most"},
     {"disk_reserve_mb", LIVE_NUMBER(warden.disk_reserve_mb), "2048", 0, 1073741824,
      "MiB of the data directory's disk that everything leaves free, pauses too, a twentieth of the disk at most"},
+    {"disk_stop_mb", LIVE_NUMBER(warden.disk_stop_mb), "1024", 0, 1073741824,
+     "below it, a fortieth of the disk at most, builds end and boxes that write are frozen until there is room, those "
+     "of the team that takes the most first; below a quarter of it that team's largest box is ended, and its end says "
+     "so; 0 = never"},
     {"memory_low_mb", LIVE_NUMBER(warden.memory_low_mb), "256", 0, 1073741824,
      "MiB of the machine's memory that must be available for creates, forks and resumes; below it those of teams that "
      "use their share of what sandboxes use are refused with 503, below memory_kill_mb (where that is 0: half of this) "

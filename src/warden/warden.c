@@ -7,6 +7,7 @@
 #include "jail/fs/disk_pool.h"
 #include "warden/core/quota.h"
 #include "warden/warm/ns_pool.h"
+#include "warden/box/disk_guard.h"
 #include "warden/box/memory_guard.h"
 #include "warden/box/box.h"
 #include "warden/box/box_compress.h"
@@ -101,6 +102,16 @@ static size_t clear_layers(struct warden *w, struct str team)
   return gc_run(w, &(struct gc_params){.team = team});
 }
 
+static void end_builds(struct warden *w)
+{
+  struct job *const *jobs;
+  size_t n = builder_jobs(w, &jobs);
+  for (size_t i = 0; i < n; i++)
+    if (jobs[i]->row.state == JOB_BUILDING)
+      builder_cancel(w, str_of(jobs[i]->row.team), str_of(jobs[i]->row.id),
+                     "this server's disk is almost full (disk_stop_mb): build again when there is room");
+}
+
 static const struct warden_hooks hooks = {
     .checkpoint_borrowed = builder_borrows,
     .zygote_in_use = zygote_in_use,
@@ -110,6 +121,7 @@ static const struct warden_hooks hooks = {
     .box_abandoned = box_abandon_transition,
     .build_released = fork_release,
     .clear_layers = clear_layers,
+    .disk_short = end_builds,
 };
 
 /* ---- stopping ---- */
@@ -485,6 +497,7 @@ static void start_timers(struct root *root)
 {
   uv_timer_start(&root->sampler, sample, 500, SAMPLE_MS);
   memory_guard_start(&root->w);
+  disk_guard_start(&root->w);
   uv_timer_start(&root->housekeeper, housekeep, HOUSEKEEP_MS, HOUSEKEEP_MS);
   uv_check_init(root->w.loop, &root->after);
   root->after.data = &root->w;

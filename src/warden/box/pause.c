@@ -128,6 +128,12 @@ void box_relieve(struct box *b)
     vec_push(&b->pending_ops, op);
 }
 
+void box_stop_writing(struct box *b)
+{
+  struct pending_op op = {.pause = true, .probed = true, .disk = true};
+  transition_begin(b, TRANSITION_FREEZE, &op);
+}
+
 void box_expire(struct box *b)
 {
   struct pending_op op = {.pause = true, .cold = expire_without_memory(b->row.flags)};
@@ -162,6 +168,7 @@ static void resume_begin(struct box *b, struct pending_op op)
   int r = quota_fits(b->warden, team, (struct box_size){b->row.cpus, b->row.memory_mb, b->row.disk_mb}, &err);
   r = r ? r : node_admit(b->warden, &err);
   r = r ? r : memory_guard_admit(b->warden, team, &err);
+  r = r ? r : storage_room(b->warden, ROOM_FOR_RESUME, &err);
   r = r ? r : quota_admit(b->warden, team, quota_missing(b), false, &retry, &err);
   if (r) {
     answer(b, op.origin, r, &err);

@@ -14,6 +14,8 @@ void box_expire(struct box *b);
 /* The machine needs its memory: a box is paused as its timeout would, now or when it was copied; one that can't be
  * ends. */
 void box_relieve(struct box *b);
+/* The host's disk is almost full, and a box that runs writes: it stops where it is, in memory. */
+void box_stop_writing(struct box *b);
 /* After a restart of the daemon: freezes or thaws the box as its row says. */
 void box_sync_freezer(struct box *b);
 

@@ -265,6 +265,7 @@ static void end_box(struct transition *p)
   char cause[400];
   snprintf(cause, sizeof(cause), "%s and could not be paused: %.250s",
            p->pending_op.relief ? "out of memory: the machine had too little left, this sandbox's team used the most"
+           : p->pending_op.disk ? "out of disk: the machine's disk was almost full, this sandbox was to stop writing"
                                 : "timeout: it reached its end of life",
            p->err.msg);
   transition_free(p);
@@ -324,7 +325,9 @@ static void paused(struct transition *p)
   struct box *b = p->box;
   b->row.state = BOX_PAUSED;
   log_with(LOG_INFO, (const char *[]){"box", b->row.id, "tier", tiers[b->row.tier], NULL},
-           p->expired ? "paused at its timeout" : "paused");
+           p->pending_op.disk ? "paused, because it writes while the disk is almost full"
+           : p->expired       ? "paused at its timeout"
+                              : "paused");
   answer_first(p);
   p->pending_op.origin.ipc = NULL;
 }

@@ -24,6 +24,7 @@ struct pending_op {
   bool probed;       /* a pause: the agent was asked, and was */
   bool silent;
   bool relief; /* a pause: before its time, for its memory */
+  bool disk;   /* a pause: before its time, because it writes while the disk is almost full */
   bool waited; /* for a transition that is over */
   bool joined; /* which resumed the box */
   enum connect_mode mode;
@@ -56,6 +57,7 @@ struct box {
   uint64_t log_exported;              /* to which exporter its ring was given; see telemetry.h */
   struct transition *transition;      /* under way, or NULL */
   uint64_t disk_bytes;                /* of its disk while it is paused; 0 = not counted yet */
+  uint64_t disk_seen;                 /* of its disk and volumes when the host's was last not full; see disk_guard.h */
   bool compressed;                    /* its checkpoint is compressed as far as it can be */
   unsigned counted;                   /* for its team as what; enum quota_use */
   bool missed;                        /* none was ready for it, see warm_pool.h */

@@ -310,6 +310,7 @@ static const struct mark {
   size_t at;
   unsigned parts;
 } marks[] = {
+    [ROOM_FOR_RESUME] = {"disk_stop_mb", "sandboxes that run", offsetof(struct warden_config, disk_stop_mb), 1},
     [ROOM_FOR_PAUSE] = {"disk_reserve_mb", "pauses, snapshots and forks",
                         offsetof(struct warden_config, disk_reserve_mb), 2},
     [ROOM_FOR_BUILD] = {"disk_builds_mb", "builds, uploads and snapshots",
@@ -331,7 +332,7 @@ int storage_room(const struct warden *w, enum storage_for what, struct err *err)
   if (statvfs(w->config->data, &fs))
     return err_errno(err, "looking at the disk of %s", w->config->data);
   uint64_t disk = (uint64_t)fs.f_blocks * fs.f_frsize, free = (uint64_t)fs.f_bavail * fs.f_frsize, need = 0;
-  for (enum storage_for i = ROOM_FOR_PAUSE; i <= what; i++) /* one that is set lower than what goes on longer */
+  for (enum storage_for i = ROOM_FOR_RESUME; i <= what; i++) /* one that is set lower than what goes on longer */
     need = MAX(need, mark_bytes(w, &marks[i], disk));
   uint64_t inodes = (uint64_t)fs.f_files * m->parts / SMALL_DISK;
   if (fs.f_files && fs.f_favail < inodes) /* filesystems that count none say 0 */
@@ -343,6 +344,16 @@ int storage_room(const struct warden *w, enum storage_for what, struct err *err)
                  "this server's disk is almost full: %" PRIu64 " MiB are free, and %s need %" PRIu64
                  " (%s); delete what is not needed, or have the operator make room",
                  free >> 20, m->what, need >> 20, m->setting);
+}
+
+int storage_left(const struct warden *w, uint64_t *free, uint64_t *stop)
+{
+  struct statvfs fs;
+  if (statvfs(w->config->data, &fs))
+    return -errno;
+  *free = (uint64_t)fs.f_bavail * fs.f_frsize;
+  *stop = mark_bytes(w, &marks[ROOM_FOR_RESUME], (uint64_t)fs.f_blocks * fs.f_frsize);
+  return 0;
 }
 
 /* ---- uploads ---- */

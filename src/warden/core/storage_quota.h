@@ -30,9 +30,12 @@ int storage_admit(struct warden *w, struct str team, enum storage_kind kind, str
 
 /* Has the disk room for something new? The fuller it is the less: creates end first (below disk_creates_mb, a tenth of
  * a small disk), then builds, uploads and snapshots (disk_builds_mb, 3 of 40), then what is left beside the reserve
- * (disk_reserve_mb, a twentieth), pauses among it. -ENOSPC. Any thread. */
-enum storage_for { ROOM_FOR_PAUSE, ROOM_FOR_BUILD, ROOM_FOR_CREATE };
+ * (disk_reserve_mb, a twentieth), pauses among it, and last resumes (disk_stop_mb, a fortieth). -ENOSPC. Any thread. */
+enum storage_for { ROOM_FOR_RESUME, ROOM_FOR_PAUSE, ROOM_FOR_BUILD, ROOM_FOR_CREATE };
 int storage_room(const struct warden *w, enum storage_for what, struct err *err);
+/* Bytes that are free, and below which boxes that write are stopped (disk_guard.h). Negative: the disk can't be seen.
+ */
+int storage_left(const struct warden *w, uint64_t *free, uint64_t *stop);
 
 /* An upload of `length` bytes, 0 = unknown, then `most`: *granted is how many it may have. Those are taken until
  * storage_release, `kept` bytes of which stay and take the place of `replaced` ones; -1: none. */

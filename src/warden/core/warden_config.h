@@ -85,6 +85,7 @@ struct warden_config {
   unsigned disk_creates_mb, disk_builds_mb; /* free space below which creates, and builds, are refused */
   unsigned memory_low_mb, memory_kill_mb;   /* available memory below which creates are refused, and boxes go */
   unsigned disk_reserve_mb;                 /* of the disk's free space, for nobody's boxes */
+  unsigned disk_stop_mb;                    /* free space below which boxes that write are frozen */
   unsigned log_bytes;                       /* size of a box's log ring; 0 = no logs */
   unsigned log_keep_mb;                     /* all logs of ended boxes together */
   unsigned download_cache_mb;               /* per team, for package managers in builds; 0 = none */

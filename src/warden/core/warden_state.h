@@ -29,6 +29,7 @@ struct warden_hooks {
   bool (*box_abandoned)(struct box *b);                          /* it ends; true: a transition under way destroys it */
   void (*build_released)(struct warden *w, struct build *build); /* a box of this build is gone */
   size_t (*clear_layers)(struct warden *w, struct str team);     /* a team is over its quota: unneeded layers go */
+  void (*disk_short)(struct warden *w);                          /* below disk_stop_mb: what is being built is ended */
 };
 
 struct warden {
@@ -90,6 +91,7 @@ struct warden {
   struct policies *policies;
   struct login_codes *login_codes;
   struct memory_guard *memory_guard;
+  struct disk_guard *disk_guard;
   struct ipc *exporter; /* the link to it, or NULL; see telemetry.h */
 };
 

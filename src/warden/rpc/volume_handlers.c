@@ -3,6 +3,7 @@
 #include "warden/rpc/handlers.h"
 
 #include "warden/core/context.h"
+#include "warden/core/storage_quota.h"
 #include "warden/volume/volume_content.h"
 #include "warden/volume/volume_token.h"
 #include "warden/volume/volumes.h"
@@ -107,10 +108,20 @@ static bool content_volume(struct request *q, struct row_volume *row)
   return str_is(id, row->id) && row->state == VOLUME_READY;
 }
 
+/* What a volume gets from outside is held back as other uploads are, long before its image is out of blocks. */
+static bool has_room(struct request *q)
+{
+  struct err err = ERR_NONE;
+  if (wire_u64(q->packet, W_OP, 0) != CONTENT_UPLOAD || !storage_room(q->warden, ROOM_FOR_BUILD, &err))
+    return true;
+  reply_error(q, -ENOSPC, err.msg);
+  return false;
+}
+
 void handle_content(struct request *q)
 {
   struct row_volume row;
-  if (content_volume(q, &row))
+  if (content_volume(q, &row) && has_room(q))
     volume_content_call(q->warden, request_origin(q), &row, q->packet);
 }
 

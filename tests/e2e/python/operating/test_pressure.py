@@ -87,6 +87,34 @@ def test_a_full_disk_refuses_creates_then_builds_then_pauses(small: Server) -> N
     box.kill()
 
 
+def tier(box: RawBox) -> str | None:
+    return box.wire.call("GET", f"/sandboxes/{box.id}").headers.get("X-Cloche-Pause-Tier")
+
+
+def test_boxes_that_write_while_the_disk_ends_are_frozen_and_others_go_on(small: Server) -> None:
+    """Of 3000 MiB a fortieth: below 75 MiB nobody writes on, and what was written is whole."""
+    wire = small.wire
+    writer, quiet = wire.create(timeout=600), wire.create(timeout=600)
+    assert quiet.run("echo kept > /home/user/file; sync")[0] == 0
+    fill(small, 290)
+    # in bits, so that what the kernel has yet to write is less than the mark
+    loop = "i=0; while dd if=/dev/urandom of=/home/user/big-$i bs=1M count=4 conv=fsync; do i=$((i+1)); sleep 0.1; done"
+    assert writer.run(f"nohup sh -c '{loop}' >/dev/null 2>&1 &")[0] == 0
+    eventually(lambda: tier(writer) == "frozen", 120, state=small.log)
+    assert "less than disk_stop_mb" in small.log()
+    left = os.statvfs(small.data)
+    assert left.f_bavail * left.f_frsize > 10 << 20
+    assert quiet.run("cat /home/user/file")[1] == "kept\n"
+    refused = connect(writer)
+    assert refused.status == 507, refused.text
+    assert "disk_stop_mb" in refused.json()["message"]
+    (small.data / "ballast").unlink()
+    assert connect(writer).status == 201
+    assert writer.run("cat /home/user/big-0 | wc -c")[1].strip() == str(4 << 20)
+    for box in (writer, quiet):
+        box.kill()
+
+
 @pytest.fixture
 def configured() -> Iterator[Server]:
     server = Server()
