@@ -149,6 +149,14 @@ static void limits_hold_through_everything(void **state)
     for (unsigned k = 0; k < 4; k++) /* no place is left empty that somebody could have */
       assert_true(all == 7 || running[k] == 3 || !waiting[k]);
   }
+  for (unsigned k = 0; k < 4 * MANY; k++) {
+    if (is[k / MANY][k % MANY] == RUNS)
+      fair_queue_done(&f, &items[k / MANY][k % MANY]);
+    else if (is[k / MANY][k % MANY] == WAITS)
+      assert_true(fair_queue_cancel(&f, &items[k / MANY][k % MANY]));
+  }
+  assert_int_equal(f.teams.n, 0); /* who neither waits nor runs is forgotten */
+  map_free(&f.teams);
 }
 
 int main(void)

@@ -11,6 +11,9 @@
 #include <limits.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+#endif
 
 #define BATCH      8       /* values that are sealed anew in one turn of the loop */
 #define RETRY_US   1000000 /* between two looks at a master key that is missing */
@@ -147,6 +150,9 @@ static struct secrets *secrets_alloc(void)
     return NULL;
   madvise(p, sizeof(struct secrets), MADV_WIPEONFORK);
   madvise(p, sizeof(struct secrets), MADV_DONTDUMP);
+#ifdef __SANITIZE_ADDRESS__
+  __lsan_register_root_region(p, sizeof(struct secrets)); /* leaks are not looked for in mappings */
+#endif
   return p;
 }
 
@@ -169,6 +175,9 @@ void secrets_close(struct warden *w)
   keyring_wipe(&s->ring);
   vec_free(&s->watchers);
   warden_set_secrets(w, NULL);
+#ifdef __SANITIZE_ADDRESS__
+  __lsan_unregister_root_region(s, sizeof(*s));
+#endif
   munmap(s, sizeof(*s));
 }
 
